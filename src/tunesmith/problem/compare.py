@@ -18,10 +18,6 @@ from tunesmith.problem.inputs import MIXED
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan
 from tunesmith.problem.problem import ANY_ORDER, Argument, ElementType, Problem, element_type
 
-# -- What candidates are held to where inputs are odd: codes at exact ties, rows that amplify every
-# rounding.
-
-
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -164,6 +160,10 @@ class _Sums:
         self.squared_error += float(np.sum(error * error))
         self.squared_ulp += float(np.sum(ulp * ulp))
 
+    @property
+    def error(self) -> float:
+        return root_mean_square(self.squared_error, self.count)
+
 
 @dataclass(frozen=True)
 class _ErrorBound:
@@ -206,24 +206,16 @@ def judge_output(buffer: BufferPlan, got: Array, expected: Array, original: Erro
     candidate may not be much worse. Without it only the problem's tolerance counts.
     """
     sums = _Sums()
-    if buffer.compare == "exact":
-        rule = _exact_rule()
-    elif buffer.compare == "codes":
-        rule = _codes_rule(buffer, sums)
-    else:
-        rule = _close_rule(buffer, _error_bounds(buffer, original), sums)
+    rule = _rule_of(buffer, _error_bounds(buffer, original), sums)
     reason = _first_wrong(buffer, got.shape, _array_chunks(got, expected), rule)
     if reason is not None or original is None or not sums.count:
         return reason
-    error, limit = (
-        root_mean_square(sums.squared_error, sums.count),
-        rms_limit(original, sums.squared_ulp, sums.count),
-    )
-    if error <= limit:
+    limit = rms_limit(original, sums.squared_ulp, sums.count)
+    if sums.error <= limit:
         return None
     return (
-        f"{buffer.name}: the rms error over {sums.count} elements is {error:.4g}, allowed is {limit:.4g}: "
-        f"1.25 times the original's {original.rms_error:.4g} plus a quarter {_error_unit(buffer)}"
+        f"{buffer.name}: the rms error over {sums.count} elements is {sums.error:.4g}, allowed is "
+        f"{limit:.4g}: 1.25 times the original's {original.rms_error:.4g} plus a quarter {_error_unit(buffer)}"
     )
 
 
@@ -244,9 +236,8 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
     if reason is not None or buffer.compare != "codes":
         return reason
     with np.errstate(all="ignore"):
-        count = sum(
-            int(np.count_nonzero(_steps_apart(g, o))) for _, g, o in _array_chunks(got, original_output)
-        )
+        chunks = _array_chunks(got, original_output)
+        count = sum(int(np.count_nonzero(_steps_apart(g, o))) for _, g, o in chunks)
     if count > max(1, got.size // 100):
         return f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
     return None
@@ -282,8 +273,7 @@ def judge_odd(
         "rtol and atol, or twice the original's own error",
         lambda size, ulp: slack * np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp),
     )
-    rule = _exact_rule() if buffer.compare == "exact" else _close_rule(buffer, (bound,), _Sums())
-    rule = _codes_rule(buffer, _Sums()) if buffer.compare == "codes" else rule
+    rule = _rule_of(buffer, (bound,), _Sums())
     with np.errstate(all="ignore"):
         parts = [~like.judge(g, o) for _, g, o in _array_chunks(got, original_output)]
     excused = np.concatenate([*parts, np.zeros(0, dtype=np.bool_)]) | excusable
@@ -336,38 +326,43 @@ def judge_stretches(
 
 def unlike_original(buffer: BufferPlan, got: Array, original_output: Array) -> NDArray[np.intp]:
     """Which elements differ from the original's by more than both being right explains."""
-    rule = _like_original(buffer)
-    with np.errstate(all="ignore"):
-        found = [
-            start + np.flatnonzero(rule.judge(g, e)) for start, g, e in _array_chunks(got, original_output)
-        ]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+    unlike = list(_unlike_places(buffer, _array_chunks(got, original_output)))
+    return np.concatenate(unlike) if unlike else np.empty(0, dtype=np.intp)
 
 
 def _rows_unlike(buffer: BufferPlan, chunks: Iterable[Chunk], at_most: int) -> tuple[int, ...]:
-    rule, rows = _like_original(buffer), set[int]()
-    size = math.prod(buffer.shape[1:])
-    with np.errstate(all="ignore"):
-        for start, g, e in chunks:
-            rows.update(((start + np.flatnonzero(rule.judge(g, e))) // size).tolist())
-            if len(rows) > at_most:
-                return ()
+    rows, size = set[int](), math.prod(buffer.shape[1:])
+    for places in _unlike_places(buffer, chunks):
+        rows.update((places // size).tolist())
+        if len(rows) > at_most:
+            return ()
     return tuple(sorted(rows))
 
 
-def _like_original(buffer: BufferPlan) -> _CompareRule:
+def _unlike_places(buffer: BufferPlan, chunks: Iterable[Chunk]) -> Iterator[NDArray[np.intp]]:
+    rule = _like_original(buffer)
+    for start, got, original in chunks:
+        with np.errstate(all="ignore"):
+            wrong = rule.judge(got, original)
+        yield start + np.flatnonzero(wrong)
+
+
+def _rule_of(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> _CompareRule:
+    """By what the problem says of the output; the bounds are of values that need only be close."""
     if buffer.compare == "exact":
         return _exact_rule()
+    return _codes_rule(buffer, sums) if buffer.compare == "codes" else _close_rule(buffer, bounds, sums)
+
+
+def _like_original(buffer: BufferPlan) -> _CompareRule:
     if buffer.compare == "codes":
         return _CompareRule(lambda g, o: _steps_apart(g, o) > 1, lambda _g, _o: "more than 1 code apart")
     ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
-    bounds = (
-        _ErrorBound(
-            "rtol and atol" + (", or 2 ulp" if ulps else ""),
-            lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
-        ),
+    bound = _ErrorBound(
+        "rtol and atol" + (", or 2 ulp" if ulps else ""),
+        lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
     )
-    return _close_rule(buffer, bounds, _Sums())
+    return _rule_of(buffer, (bound,), _Sums())
 
 
 def _error_bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBound, ...]:
@@ -557,12 +552,9 @@ def _format_element(value: Array) -> str:
     return str(int(value[0])) if _is_integer(value.dtype) else f"{float(value[0]):.9g}"
 
 
-# -- Outputs whose order is open, or whose indices may point elsewhere: brought into one order, and
-# indices put for the keys they point to, so that what is left to compare is values.
-#
-# What is compared is always a rearrangement of what a kernel gave, whole: nothing that is missing, or there
-# twice, can be found right.
-
+# Outputs whose order is open are brought into one order, and indices put for the keys they point to, so that
+# what is left to compare is values. It is always a rearrangement of what a kernel gave, whole: nothing that
+# is missing, or there twice, can be found right.
 
 Integers = NDArray[np.int64]
 
@@ -586,10 +578,10 @@ def is_free(plan: Plan) -> bool:
 def judged_whole(plan: Plan) -> frozenset[str]:
     """Outputs of which no part can be judged without the rest, nor without each other."""
     compared = plan.compared()
-    own = {b.name for b in compared if b.order or b.keys or b.compare == "function"}
     if any(b.compare == "function" for b in compared):  # it may ask for all of them
-        own |= {b.name for b in compared}
-    return frozenset(own | {b.order for b in compared if b.order not in ("", ANY_ORDER)})
+        return frozenset(b.name for b in compared)
+    leaders = {b.order for b in compared if b.order not in ("", ANY_ORDER)}
+    return frozenset(leaders | {b.name for b in compared if b.order or b.keys})
 
 
 def key_arrays(plan: Plan) -> tuple[str, ...]:
@@ -717,9 +709,6 @@ def _as_int64(array: Array) -> Integers:
     values = array.astype(np.float64)
     fits = np.abs(values) < 2.0**62  # NaN does not
     return np.where(fits, np.rint(np.where(fits, values, 0.0)), -1.0).astype(np.int64)
-
-
-# -- By what tolerance results were found right, in words for reports and certificates.
 
 
 LOOSE = 0.1  # a relative tolerance that says little, but for types of one byte

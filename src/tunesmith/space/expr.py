@@ -20,11 +20,8 @@ from typing import Any, Literal, assert_never, cast, get_args
 
 from tunesmith.base.errors import BadInput
 
-# -- The expression tree, its text, and how that is read, refusing everything that is not in the language.
-#
 # Python's own parser splits the text; what it returns is translated node by node into our tree, and whatever
 # has no translation is an error. Nothing of the text is ever evaluated.
-
 
 # The largest magnitude of a value. Two of them add up to 64 bits at most, so that NumPy can check afterwards.
 LIMIT = 2**62
@@ -122,12 +119,38 @@ def operands_of_node(node: Node) -> tuple[Node, ...]:
     assert_never(node)
 
 
+def map_operands(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The node with each of its operands changed."""
+    match node:
+        case Num() | Variable():
+            return node
+        case Neg(operand) | Not(operand):
+            return type(node)(change(operand))
+        case Arithmetic(op, left, right):
+            return Arithmetic(op, change(left), change(right))
+        case Compare(left, links):
+            return Compare(change(left), tuple((op, change(right)) for op, right in links))
+        case OneOf(item, options, negated):
+            return OneOf(change(item), options, negated)
+        case Logic(op, operands):
+            return Logic(op, tuple(map(change, operands)))
+        case Conditional(test, then, other):
+            return Conditional(change(test), change(then), change(other))
+        case FunctionCall(function, args):
+            return FunctionCall(function, tuple(map(change, args)))
+    assert_never(node)
+
+
+def iterate_nodes(node: Node) -> Iterator[Node]:
+    """The node and all below it, in reading order."""
+    yield node
+    for child in operands_of_node(node):
+        yield from iterate_nodes(child)
+
+
 def iterate_variable_names(node: Node) -> Iterator[str]:
     """Every name in the tree, in reading order, repeats included."""
-    if isinstance(node, Variable):
-        yield node.id
-    for child in operands_of_node(node):
-        yield from iterate_variable_names(child)
+    return (part.id for part in iterate_nodes(node) if isinstance(part, Variable))
 
 
 # Binding strength, weakest first, as in Python's grammar.
@@ -176,10 +199,8 @@ def _render_with_strength(node: Node) -> tuple[str, int]:
             strength = _OR if op == "or" else _AND
             return f" {op} ".join(_render_node(operand, strength + 1) for operand in operands), strength
         case Conditional(test, then, other):
-            return (
-                f"{_render_node(then, _OR)} if {_render_node(test, _OR)} else {_render_node(other, _IF)}",
-                _IF,
-            )
+            text = f"{_render_node(then, _OR)} if {_render_node(test, _OR)} else {_render_node(other, _IF)}"
+            return text, _IF
         case FunctionCall(function, args):
             return f"{function}({', '.join(_render_node(arg, _IF) for arg in args)})", _ATOM
     assert_never(node)
@@ -263,9 +284,8 @@ class _ExprReader:
     def read(self) -> Node:
         text = self.text
         if len(text) > MAX_LENGTH:
-            raise self.refused(
-                f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed", hint="split it up"
-            )
+            reason = f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed"
+            raise self.refused(reason, hint="split it up")
         if not text.strip():
             raise self.refused("it is empty", hint='write an integer or an expression such as "d % VEC == 0"')
         if len(_WORD.findall(text)) > MAX_WORDS:
@@ -278,9 +298,8 @@ class _ExprReader:
             if not _INTEGER.fullmatch(number):
                 raise self.refused(f"'{shorten_text(number)}' is not an integer")
             if len(number) > 40:  # Python would refuse thousands of digits in words of its own
-                raise self.refused(
-                    f"an integer in it has {len(number)} digits, larger than 2**62", hint=_SMALLER
-                )
+                reason = f"an integer in it has {len(number)} digits, larger than 2**62"
+                raise self.refused(reason, hint=_SMALLER)
         try:
             tree = ast.parse(self.line, mode="eval")
         except SyntaxError as error:
@@ -353,10 +372,8 @@ class _ExprReader:
 
     def known(self, name: str) -> Variable:
         if self.names is not None and name not in self.names:
-            listed = ", ".join(sorted(self.names)) or "none"
-            message = f"unknown name '{name}' in \"{shorten_text(self.text)}\": known names are {listed}"
             boolean = "write 1 for true and 0 for false" if name in ("true", "false") else None
-            raise ExprError(message, hint=boolean or suggest_name(name, self.names))
+            raise _unknown_name(name, self.text, self.names, boolean or suggest_name(name, self.names))
         return Variable(name)
 
     def comparison(self, tree: ast.Compare, depth: int) -> Node:
@@ -394,13 +411,16 @@ class _ExprReader:
         arity = _ARITY.get(function)
         if len(args) != arity if arity else len(args) < 2:
             wants = arity or "at least 2"
-            raise self.refused(
-                f"{function} takes {wants} arguments, got {len(args)}", hint=f"give it {wants}"
-            )
+            reason = f"{function} takes {wants} arguments, got {len(args)}"
+            raise self.refused(reason, hint=f"give it {wants}")
         return FunctionCall(cast("Function", function), tuple(self.node(arg, depth) for arg in args))
 
 
-__all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse_expr", "unparse"]
+def _unknown_name(name: str, text: str, names: Collection[str], hint: str | None) -> ExprError:
+    listed = ", ".join(sorted(names)) or "none"
+    return ExprError(
+        f"unknown name '{name}' in \"{shorten_text(text)}\": known names are {listed}", hint=hint
+    )
 
 
 class Undefined(Exception):
@@ -460,9 +480,8 @@ def _evaluate_node(node: Node, values: Mapping[str, int]) -> int:
                 raise Undefined(f"'{id}' has no value")
             return _check_magnitude(operator.index(values[id]))
         case Arithmetic(op, left, right):
-            return _check_magnitude(
-                _ARITHMETIC[op](_evaluate_node(left, values), _evaluate_node(right, values))
-            )
+            sides = _evaluate_node(left, values), _evaluate_node(right, values)
+            return _check_magnitude(_ARITHMETIC[op](*sides))
         case Compare(left, links):
             value = _evaluate_node(left, values)
             for relation, right in links:
@@ -540,17 +559,7 @@ def _bind_node(node: Node, values: Mapping[str, int]) -> Node:
             return Conditional(test, _bind_node(then, values), _bind_node(other, values))
         case Compare(left, links):
             return _bind_chain(_bind_node(left, values), links, values)
-        case Arithmetic(op, left, right):
-            return _fold_node(Arithmetic(op, _bind_node(left, values), _bind_node(right, values)))
-        case FunctionCall(function, args):
-            return _fold_node(FunctionCall(function, tuple(_bind_node(arg, values) for arg in args)))
-        case Not(operand):
-            return _fold_node(Not(_bind_node(operand, values)))
-        case Neg(operand):
-            return _fold_node(Neg(_bind_node(operand, values)))
-        case OneOf(item, options, negated):
-            return _fold_node(OneOf(_bind_node(item, values), options, negated))
-    assert_never(node)
+    return _fold_node(map_operands(node, lambda operand: _bind_node(operand, values)))
 
 
 def _fold_node(node: Node) -> Node:
@@ -709,9 +718,7 @@ def _read_real_node(tree: ast.expr, text: str, names: Collection[str] | None, de
             return RealNumber(float(value))
         case ast.Name(id):
             if names is not None and id not in names:
-                listed = ", ".join(sorted(names)) or "none"
-                message = f"unknown name '{id}' in \"{shorten_text(text)}\": known names are {listed}"
-                raise ExprError(message, hint=suggest_name(id, names) or _ALLOWED_IN_REALS)
+                raise _unknown_name(id, text, names, suggest_name(id, names) or _ALLOWED_IN_REALS)
             return RealName(id)
         case ast.UnaryOp(ast.USub(), operand):
             return RealNegative(_read_real_node(operand, text, names, depth + 1))
@@ -726,17 +733,12 @@ def _read_real_node(tree: ast.expr, text: str, names: Collection[str] | None, de
 
 def _iterate_real_names(node: RealNode) -> Iterator[str]:
     match node:
-        case RealNumber():
-            pass
         case RealName(id):
             yield id
         case RealNegative(operand) | SquareRoot(operand):
             yield from _iterate_real_names(operand)
         case RealOperation(_, left, right):
-            yield from _iterate_real_names(left)
-            yield from _iterate_real_names(right)
-        case _:
-            assert_never(node)
+            yield from (*_iterate_real_names(left), *_iterate_real_names(right))
 
 
 def _evaluate_real(node: RealNode, values: Mapping[str, int]) -> float:
