@@ -320,16 +320,9 @@ def _small_values(domain: Domain, rule: SizeRule) -> Ints:
 
 
 def _isolated_size(
-    domain: Domain,
-    wanted: int | None,
-    size: int,
-    small: Sequence[Ints],
-    rng: np.random.Generator,
-    limit: float,
+    domain: Domain, size: int, wanted: int, small: Sequence[Ints], rng: np.random.Generator, limit: float
 ) -> Sizes | None:
     """This size as wanted and the others small."""
-    if wanted is None:
-        return None
     points = np.stack([rng.choice(pool, 64) for pool in small], axis=1)
     points[:, size] = wanted
     return _first_legal(domain, points, limit)

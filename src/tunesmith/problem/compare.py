@@ -215,7 +215,8 @@ def judge_output(buffer: BufferPlan, got: Array, expected: Array, original: Erro
         return None
     return (
         f"{buffer.name}: the rms error over {sums.count} elements is {sums.error:.4g}, allowed is "
-        f"{limit:.4g}: 1.25 times the original's {original.rms_error:.4g} plus a quarter {_error_unit(buffer)}"
+        f"{limit:.4g}: 1.25 times the original's {original.rms_error:.4g} plus "
+        f"a quarter {_error_unit(buffer)}"
     )
 
 
