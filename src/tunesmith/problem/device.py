@@ -119,6 +119,9 @@ class Occupancy:
     blocks_per_sm: int
     percent: int  # of the threads a multiprocessor has room for, rounded down
 
+    def names(self) -> dict[str, int]:
+        return {"resources.blocks_per_sm": self.blocks_per_sm, "resources.occupancy": self.percent}
+
 
 def compute_occupancy(limits: Limits, resources: Resources, threads: int, shared: int) -> Occupancy | None:
     """Of one kernel launched with so many threads in a block and so many bytes of dynamic shared memory.
@@ -153,8 +156,7 @@ def shared_per_block(limits: Limits, shared: int) -> int:
 
 
 def _by_registers(limits: Limits, registers: int, warps: int) -> int:
-    each = _registers_per_warp(limits, registers)
-    if not each:
+    if not (each := _registers_per_warp(limits, registers)):
         return limits.blocks_per_sm
     partitions = _allocation_units(limits).partitions
     if limits.registers_per_block and limits.registers_per_block < each * _round_up(warps, partitions):
@@ -238,16 +240,13 @@ def grid_broken(
     return None
 
 
-# -- The languages kernels are written in: what a source, a launch and a build of each may have.
-#
-# A backend names the languages that it runs. One that no backend runs can still be read.
-
-
 LAUNCH_WORDS = ("shared", "cluster", "cooperative", "pdl")  # of [launch], beside grid and block
 
 
 @dataclass(frozen=True)
 class SourceLanguage:
+    """What a source, a launch and a build may have. One that no backend runs can still be read."""
+
     name: str
     title: str  # as people call it
     suffixes: tuple[str, ...]  # of its files
@@ -267,12 +266,7 @@ class SourceLanguage:
 
 
 CUDA = SourceLanguage(
-    "cuda",
-    "CUDA",
-    (".cu", ".cuh"),
-    about="C++17 unless flags say otherwise",
-    compilers=("nvrtc", "nvcc"),
-    reads_headers=True,
+    "cuda", "CUDA", (".cu", ".cuh"), "C++17 unless flags say otherwise", ("nvrtc", "nvcc"), reads_headers=True
 )
 _MI300X = Limits(
     max_threads=1024, max_block=(1024, 1024, 1024), max_grid=((1 << 31) - 1, 65535, 65535), shared=64 << 10,
@@ -281,19 +275,13 @@ _MI300X = Limits(
 _ASSUMED = Device("hip", "assumed", "AMD Instinct MI300X (assumed)", "HIP", "", "gpu", _MI300X, absent=True)
 HIP = SourceLanguage("hip", "HIP", (".hip",), reads_headers=True, assumed=_ASSUMED)
 OPENCL = SourceLanguage(
-    "opencl",
-    "OpenCL",
-    (".cl",),
-    about="OpenCL C",
-    self_contained=True,
-    launch_words=(),
-    local_arguments=True,
+    "opencl", "OpenCL", (".cl",), "OpenCL C", self_contained=True, launch_words=(), local_arguments=True,
     is_native=True,
     flags=r"-cl-[\w-]+(?:=[\w.{}]+)?",
     allowed_flags="those that begin with -cl-",
     example=".cl",
     open_for_nan=("max", "min"),
-)
+)  # fmt: skip
 # Of the simulated device, for tests and offline trials.
 FAKE = SourceLanguage(
     "fake", "fake", (".fake",), self_contained=True, launch_words=(), local_arguments=True, is_c_family=False
