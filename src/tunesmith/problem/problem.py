@@ -53,8 +53,7 @@ class ElementType:
             fault = f"element type {self.name} needs the package ml_dtypes, which is not installed"
             raise BadInput(fault, hint="install it with: pip install ml_dtypes") from error
         name = {"float8_e4m3": "float8_e4m3fn"}.get(self.name, self.name)
-        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        return found
+        return np.dtype(getattr(ml_dtypes, name))
 
     @property
     def memory(self) -> np.dtype[Any]:
@@ -369,13 +368,11 @@ class Problem:
     def own_rules(self) -> str:
         """How outputs are compared otherwise than element by element, for people; empty: none is."""
         outputs = [a for a in self.arguments if a.is_written and not a.alias]
-        called = [
-            f"{a.name} compared by the user's own {f.path}:{f.function}" for a in outputs if (f := a.checker)
-        ]
+        checked = [(a.name, a.checker) for a in outputs if a.checker]
+        rules = [f"{name} compared by the user's own {f.path}:{f.function}" for name, f in checked]
         free = [a.name for a in outputs if a.order]
-        pointing = [f"{a.name} by the keys in {a.keys}" for a in outputs if a.keys]
-        said = [*called, *([f"{' and '.join(free)} in any order"] if free else []), *pointing]
-        return "; ".join(said)
+        rules += [f"{' and '.join(free)} in any order"] if free else []
+        return "; ".join([*rules, *(f"{a.name} by the keys in {a.keys}" for a in outputs if a.keys)])
 
     def recorded_case(self, distribution: str) -> RecordedCase | None:
         """The one whose values are called so."""
@@ -388,14 +385,10 @@ class Problem:
         return next(a for a in self.arguments if a.name == name)
 
 
-# -- Recorded cases: what a program's own launch read and what it left, kept beside a problem as a small
-# text.
-#
-# A file is JSON: sizes, and arrays with their contents compressed, each with the digest of its bytes. To the
-# laboratory a recorded case is inputs that a function makes and results that a reference gives; both
-# functions
-# are written here, around the same data.
-
+# A recorded case is what a program's own launch read and what it left, kept beside a problem as JSON: sizes,
+# and arrays with their contents compressed, each with the digest of its bytes. To the laboratory it is inputs
+# that a function makes and results that a reference gives; both functions are written here, around the same
+# data.
 
 FORMAT = 1
 MOST_BYTES = 64 << 20  # of one case's arrays
@@ -451,8 +444,8 @@ class RecordedCase:
         return self._function("after", "recorded_results")
 
     def _function(self, when: When, name: str) -> PythonFunction:
-        own = [array for array in self.arrays if array.when == when]
-        return PythonFunction(f"{self.name}.json", name, _arrays_module(own, name))
+        arrays = [array for array in self.arrays if array.when == when]
+        return PythonFunction(f"{self.name}.json", name, _arrays_module(arrays, name))
 
 
 def recorded_array(name: str, when: When, type_: str, values: NDArray[Any]) -> RecordedArray:
@@ -499,9 +492,9 @@ def read_recorded(
 def _arrays_fault(
     arrays: Sequence[RecordedArray], arguments: Sequence[Argument], sizes: Mapping[str, int]
 ) -> str | None:
-    own = [a for a in arguments if a.alias is None]
-    wanted = {(a.name, "before"): a for a in own if a.role in ("input", "inout") and a.formula is None}
-    wanted |= {(a.name, "after"): a for a in own if a.is_written}
+    arguments = [a for a in arguments if a.alias is None]
+    wanted = {(a.name, "before"): a for a in arguments if a.is_drawn}
+    wanted |= {(a.name, "after"): a for a in arguments if a.is_written}
     there = [(array.name, array.when) for array in arrays]
     missing = [key for key in wanted if key not in there]
     beyond = [key for key in there if key not in wanted]
@@ -535,28 +528,31 @@ def decode_array(array: RecordedArray) -> bytes | None:
         data = zlib.decompressobj().decompress(packed, array.nbytes + 1)
     except (binascii.Error, zlib.error, ValueError):
         return None
-    whole = len(data) == array.nbytes and sha256_hex(data) == array.sha256
-    return data if whole else None
+    return data if len(data) == array.nbytes and sha256_hex(data) == array.sha256 else None
 
 
 def _arrays_module(arrays: Sequence[RecordedArray], function: str) -> str:
     """Python that gives these arrays; it is run in a worker, as a user's own function is."""
-    lines = ["import base64", "import zlib", "", "import numpy as np", ""]
-    if any(TYPES[array.type].extension for array in arrays):
-        lines[3:3] = ["import ml_dtypes"]
-    lines += [
-        "",
-        "def array(type_, shape, data):",
-        "    memory = zlib.decompress(base64.b64decode(data))",
-        "    found = np.frombuffer(memory, type_).reshape(shape)",
-        '    return found if found.dtype.kind in "iu" else found.astype(np.float64)',
-        "",
-        "",
-        f"def {function}():",
-        "    return {",
-    ]
+    extension = "import ml_dtypes\n" if any(TYPES[array.type].extension for array in arrays) else ""
+    entries = ""
     for one in arrays:
         element = TYPES[one.type]
         type_ = f"ml_dtypes.{element.numpy.name}" if element.extension else f'"{element.numpy.name}"'
-        lines.append(f'        "{one.name}": array({type_}, {one.shape!r}, "{one.data}"),')
-    return "\n".join([*lines, "    }", ""])
+        entries += f'        "{one.name}": array({type_}, {one.shape!r}, "{one.data}"),\n'
+    return f"""\
+import base64
+import zlib
+
+{extension}import numpy as np
+
+
+def array(type_, shape, data):
+    memory = zlib.decompress(base64.b64decode(data))
+    found = np.frombuffer(memory, type_).reshape(shape)
+    return found if found.dtype.kind in "iu" else found.astype(np.float64)
+
+
+def {function}():
+    return {{
+{entries}    }}
+"""

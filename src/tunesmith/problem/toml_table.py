@@ -244,8 +244,6 @@ class Table:
         value = self.data.get(key)
         return tuple(value) if isinstance(value, dict) else ()
 
-    # -- single values ----------------------------------------------------------------------------------
-
     def read(self, schema: type[T], keys: Collection[str], names: Names = None, **known: object) -> T:
         """A value of a class: its fields are `known` already, or entries of their names, those among `keys`,
         each converted as its annotation says."""
@@ -284,8 +282,6 @@ class Table:
         """The value of a float, of which sizes decide."""
         text = self.text(key)
         return None if text is None else self._parse_entry(key, (key,), lambda: parse_real(text, names=names))
-
-    # -- lists and tables -------------------------------------------------------------------------------
 
     def items(self, key: str, of: str) -> list[object]:
         """The items of a list; [] also where the value is no list, which is noted."""
@@ -337,9 +333,8 @@ class Table:
             return [self.table_or_empty(key, label)]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             return self.must(key, f"be tables under [[{key}]] headers") or []
-        return [
-            Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in enumerate(value)
-        ]
+        numbered = enumerate(value)
+        return [Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in numbered]
 
     def attempt(self, key: str | None, action: Callable[[], T]) -> T | None:
         """What the action gives; None where it refuses its input, which is noted."""
