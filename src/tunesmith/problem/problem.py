@@ -53,7 +53,8 @@ class ElementType:
             fault = f"element type {self.name} needs the package ml_dtypes, which is not installed"
             raise BadInput(fault, hint="install it with: pip install ml_dtypes") from error
         name = {"float8_e4m3": "float8_e4m3fn"}.get(self.name, self.name)
-        return np.dtype(getattr(ml_dtypes, name))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
 
     @property
     def memory(self) -> np.dtype[Any]:

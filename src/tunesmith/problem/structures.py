@@ -73,13 +73,14 @@ def _constant_rows(_: Random, x: Array) -> Array:
 def _far_from_zero(rng: Random, x: Array) -> Array:
     """Far from zero, with a spread of 2**-5 to 2**-10 of that: one pass in float32 has digits left."""
     distance, share = rng.integers(3, 11, (len(x), 1)), rng.integers(5, 11, (len(x), 1))
-    sign = rng.choice((-1.0, 1.0), (len(x), 1))
-    return np.add(np.ldexp(sign, distance), np.ldexp(x, distance - share))
+    made: Array = np.ldexp(rng.choice((-1.0, 1.0), (len(x), 1)), distance) + np.ldexp(x, distance - share)
+    return made
 
 
 def _close_together(rng: Random, x: Array) -> Array:
     """The same for what must stay within a range: around the row's first value."""
-    return np.add(x[:, :1], np.ldexp(x - x[:, :1], -rng.integers(3, 9, (len(x), 1))))
+    made: Array = x[:, :1] + np.ldexp(x - x[:, :1], -rng.integers(3, 9, (len(x), 1)))
+    return made
 
 
 def _scaled_by_row(least: int, most: int) -> Make:

@@ -191,7 +191,8 @@ class _WorkloadSets:
             lookup[present] = self._intersect_pairs(present, width)
             return np.take(lookup, pairs)
         present, places = np.unique(pairs, return_inverse=True)
-        return np.take(self._intersect_pairs(present, width), places)
+        intersections: Ids = self._intersect_pairs(present, width)[places]
+        return intersections
 
     def _intersect_pairs(self, pairs: NDArray[np.int64], width: int) -> Ids:
         both = [self.id(self.sets[pair // width] & self.sets[pair % width]) for pair in pairs.tolist()]
@@ -342,7 +343,7 @@ class ConfigSet:
         tables: Sequence[ComboTable],
         workloads: int,
         possible: int,
-        candidate: str,
+        candidate: str = "",
     ) -> None:
         """`possible` is the set of workloads (bit i: workload i) not ruled out by their sizes alone."""
         self._params, self._candidate = params, candidate

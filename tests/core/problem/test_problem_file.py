@@ -1,3 +1,4 @@
+import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -78,8 +79,7 @@ def parse(text: str) -> Problem:
     return parse_problem(text, path="problem.toml", read=read_file)
 
 
-def edited(*changes: tuple[str, str]) -> str:
-    text = TEXT
+def edited(*changes: tuple[str, str], text: str = TEXT) -> str:
     for old, new in changes:
         assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
         text = text.replace(old, new)
@@ -94,11 +94,21 @@ def refusal(text: str) -> BadInput:
 
 
 def line_of(text: str, part: str) -> int:
-    at = text.index(part)
-    return text.count("\n", 0, at) + 1
+    return text.count("\n", 0, text.index(part)) + 1
 
 
-# -- what is read -----------------------------------------------------------------------------------------
+def read_faults(file: str) -> list[tuple[str, str, str, str]]:
+    """What is changed and into what, the text whose line the message names, and what it says."""
+    groups = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
+    return [tuple(fault) for faults in groups.values() for fault in faults]
+
+
+def assert_told(error: BadInput, says: str, path: str, text: str, at: str) -> None:
+    """In a line of the message, at the line of the text that has `at`; without it at the file alone."""
+    where = f"{path}:{line_of(text, at)}" if at else path
+    lines = [line for line in str(error).split("\n") if says in line]
+    assert lines, f"{says!r} is not in: {error}"
+    assert lines[0].startswith(f"{where}: "), str(error)
 
 
 def test_the_example_of_the_format() -> None:
@@ -291,8 +301,7 @@ def test_accuracy_may_be_left_out() -> None:
 
 
 def test_equal_texts_have_equal_digests() -> None:
-    assert parse(TEXT).digest == parse(TEXT).digest
-    assert parse(TEXT).digest != parse(edited(("d = 14336", "d = 8192"))).digest
+    assert parse(TEXT).digest == parse(TEXT).digest != parse(edited(("d = 14336", "d = 8192"))).digest
 
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -300,224 +309,25 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*/problem.toml")), ids=lambda p: p.parent.name)
 def test_the_examples_are_read(path: Path) -> None:
-    folder = path.parent
-    problem = parse_problem(
-        path.read_text("utf-8"), path=path.name, read=lambda name: (folder / name).read_text("utf-8")
-    )
-    assert problem.workloads
+    def read(name: str) -> str:
+        return (path.parent / name).read_text("utf-8")
+
+    assert parse_problem(read(path.name), path=path.name, read=read).workloads
 
 
-# -- what is refused --------------------------------------------------------------------------------------
-
-OUT = 'name = "out"\ntype = "float16*"\nshape = ["tokens", "d"]\nrole = "output"'
+FAULTS = read_faults("problem_faults.toml")
 
 
-def out(*lines: str) -> tuple[str, str]:
-    """The argument `out`, written otherwise."""
-    return OUT, "\n".join(lines)
-
-
-# Each: what is changed, the text whose line the message names ("" for the file alone), what it says.
-FAULTS: list[tuple[tuple[str, str], str, str]] = [
-    # names and unknown words
-    (('name = "silu_and_mul"', ""), "", "name is missing"),
-    (('name = "silu_and_mul"', 'name = "a/b"'), "a/b", "letters, digits and _ . -"),
-    (('name = "silu_and_mul"', 'name = ".."'), '".."', "letters, digits"),
-    (('name = "silu_and_mul"', "name = 3"), "name = 3", "name must be a text in quotes, got 3"),
-    (('name = "silu_and_mul"', 'name = ""'), 'name = ""', "not empty"),
-    (("[accuracy]", "[acuracy]"), "[acuracy]", "unknown key 'acuracy'"),
-    (("flags    =", "flag ="), "flag =", "unknown key 'flag'"),
-    (("block = [", "blok = ["), "[launch]", "block is missing"),
-    (("weight = 2.0", "wieght = 2.0"), "prefill", "'wieght' has no rule in [contract]"),
-    (("multiple_of = 8", "multiple = 8"), "d = { min", "unknown key 'multiple'"),
-    (("rtol = 4e-3", "rtoll = 4e-3"), "rtoll", "unknown key 'rtoll'"),
-    (out(OUT, "extra = 1"), "extra", "argument 'out': unknown key 'extra'"),
-    # kernel
-    (('source   = "kernel.cu"', ""), "[kernel]", "source is missing"),
-    (('"kernel.cu"', '"none.cu"'), "none.cu", "there is no file none.cu"),
-    (('"kernel.cu"', '"empty.cu"'), "empty.cu", "is empty"),
-    (('"kernel.cu"', '"long.cu"'), "long.cu", "at most 4,000,000 are read"),
-    (('"kernel.cu"', '"kernel.txt"'), "kernel.txt", "the language cannot be told"),
-    (('entry    = "silu_and_mul<__half>"', ""), "[kernel]", "entry is missing"),
-    (('"silu_and_mul<__half>"', '"silu<{dd}>"'), "silu<{dd}>", "inserts {dd}, which is not there"),
-    (("flags    = [", 'language = "cude"\nflags = ['), "cude", "one of cuda, hip, opencl, fake, got 'cude'"),
-    (('["-use_fast_math"]', '"-use_fast_math"'), "flags", "a list of texts"),
-    (('["-use_fast_math"]', "[1]"), "flags", "got 1"),
-    (("flags    = [", "defines = { A = true }\nflags = ["), "defines", "one line of text, got true"),
-    (("flags    = [", 'defines = { "A B" = 1 }\nflags = ['), "defines", "no C identifier"),
-    (("flags    = [", "defines = { A = inf }\nflags = ["), "defines", "finite"),
-    # arguments
-    (('name = "out"\n', ""), "[[argument]]", "argument 1: name is missing"),
-    (('name = "out"', 'name = "o-ut"'), "o-ut", "C identifier"),
-    (
-        ('name = "out"', 'name = "input"'),
-        'name = "input"\ntype = "float16*"\nshape = ["tokens", "2',
-        "already",
-    ),
-    (out('name = "out"', 'type = "float*"'), "float*", "unknown element type 'float', known are float16"),
-    (out('name = "out"', 'role = "output"'), "[[argument]]", "type is missing"),
-    (
-        out('name = "out"', 'type = "float16*"', 'shape = ["d"]'),
-        "[[argument]]",
-        "input, output, inout, workspace",
-    ),
-    (('role = "output"', 'role = "outptu"'), "outptu", "role must be one of input, output"),
-    (('role = "output"', 'role = "input"'), "[[argument]]", "no argument is written"),
-    (('role = "output"', 'role = "local"'), 'role = "local"', "role local is for OpenCL"),
-    (('shape = ["tokens", "d"]', ""), "[[argument]]", "shape is missing"),
-    (('shape = ["tokens", "d"]', "shape = []"), "shape = []", "1 to 8 entries, got 0"),
-    (('shape = ["tokens", "d"]', 'shape = "d"'), 'shape = "d"', "a list of expressions"),
-    (('shape = ["tokens", "d"]', 'shape = ["tokns"]'), "tokns", "unknown name 'tokns'"),
-    (('shape = ["tokens", "d"]', "shape = [true]"), "shape = [true]", "got true"),
-    (('shape = ["tokens", "d"]', "shape = [\n1.5]"), "shape = [", "got 1.5"),
-    (('shape = ["tokens", "d"]', 'shape = ["device.sms"]'), "device.sms", "unknown name 'device.sms'"),
-    (('shape = ["tokens", "d"]', 'shape = ["tokens", "d - 5000"]'), "5000", "is -904, allowed is at least 0"),
-    (('shape = ["tokens", "d"]', 'shape = ["d // (tokens - 16)"]'), "16)", "division by zero"),
-    (('role = "output"', 'role = "output"\nstrides = [1]'), "strides", "got 1 for 2 axes"),
-    (('role = "output"', 'role = "output"\nstrides = ["-d", 1]'), "strides", "is -4096"),
-    (('role = "output"', 'role = "output"\nalign = 24'), "align", "power of two of at least 2"),
-    (('role = "output"', 'role = "output"\nalign = 1'), "align", "power of two of at least 2"),
-    (('role = "output"', 'role = "output"\nalign = true'), "align", "got true"),
-    (
-        ('role = "output"', 'role = "output"\nvalues = "normal"'),
-        "values",
-        "says nothing about an argument of role",
-    ),
-    (('role = "output"', 'role = "output"\ncompare = "near"'), "compare", "one of close, exact, codes"),
-    (('role = "output"', 'role = "output"\nrtol = nan'), "rtol = nan", "finite number"),
-    (('role = "output"', 'role = "output"\natol = -1'), "atol = -1", "at least 0"),
-    (('role = "output"', 'role = "output"\ninit = inf'), "init", "finite number"),
-    (('role = "output"', 'role = "output"\ntraffic = "2 * e"'), "traffic", "unknown name 'e'"),
-    (('role = "input"', 'role = "input"\nvalues = "gauss"'), "gauss", "normal, uniform, positive"),
-    (('role = "input"', 'role = "input"\nrange = [1]'), "range", "two finite numbers"),
-    (('role = "input"', 'role = "input"\nrange = [0, inf]'), "range", "two finite numbers"),
-    (('role = "input"', 'role = "input"\nrange = [2, 1]'), "range", "lower end first"),
-    (('role = "input"', 'role = "input"\nrange = 2'), "range", "a list of two numbers"),
-    (('value = "tokens"', ""), 'argument]]\nname = "tokens"', "value is missing"),
-    (('value = "tokens"', 'value = "tokns"'), "tokns", "unknown name 'tokns'"),
-    (('value = "tokens"', "value = 1.5"), "value = 1.5", "got 1.5"),
-    (
-        ('value = "tokens"', 'value = "d * 1000000"'),
-        "1000000",
-        "int32 value 'd * 1000000' is 4096000000, allowed is at most 2147483647, at workload",
-    ),
-    (
-        ('value = "tokens"', 'value = "tokens"\nshape = [1]'),
-        "shape = [1]",
-        "nothing about an argument of role scalar",
-    ),
-    (('value = "tokens"', 'value = "tokens"\nrole = "output" #'), '"output" #', "a scalar has no role"),
-    (
-        ('type = "int32"\nvalue = "tokens"', 'type = "float32"\nvalue = "1"'),
-        'value = "1"',
-        "must be a number",
-    ),
-    (
-        out('name = "out"', 'type = "float16*"', 'alias = "input"'),
-        "alias",
-        "role inout (none is), got 'input'",
-    ),
-    (out(OUT, "[[argument]]", 'name = "y"', 'type = "int8"', 'alias = "out"'), "alias", "only an array"),
-    (
-        out(OUT, "[[argument]]", 'name = "y"', 'type = "int8*"', 'alias = "out"', "init = 1"),
-        "init",
-        "says nothing",
-    ),
-    # launch
-    (('grid  = ["min(tokens, 256)"]', ""), "[launch]", "grid is missing"),
-    (('grid  = ["min(tokens, 256)"]', "grid = [1, 1, 1, 1]"), "grid", "1 to 3 entries, got 4"),
-    (('grid  = ["min(tokens, 256)"]', 'grid = ["BLOCK"]'), "BLOCK", "unknown name 'BLOCK'"),
-    (('grid  = ["min(tokens, 256)"]', 'grid = ["device.smz"]'), "device.smz", "unknown name 'device.smz'"),
-    (('grid  = ["min(tokens, 256)"]', 'grid = ["tokens // 64"]'), "// 64", "is 0, allowed is at least 1"),
-    (
-        ('block = ["128"]', 'block = ["128"]\nargs = ["out", "inptu"]'),
-        "args",
-        "'inptu', which is no argument",
-    ),
-    (('block = ["128"]', 'block = ["128"]\ncooperative = 1'), "cooperative", "true or false, got 1"),
-    (('block = ["128"]', 'block = ["128"]\nshared = "-1"'), "shared", "allowed is at least 0"),
-    (('block = ["128"]', 'block = ["128 +"]'), "128 +", "is not an expression"),
-    # contract
-    (("tokens = { min = 1, max = 1048576 }", "tokens = 5"), "tokens = 5", "must be a table, got 5"),
-    (
-        ("tokens = { min = 1, max = 1048576 }", "tokens = { min = 1 }"),
-        "tokens = { min = 1 }",
-        "max is missing",
-    ),
-    (("min = 1, max = 1048576", "min = -1, max = 4096"), "min = -1", "an integer from 0 to 2**62, got -1"),
-    (
-        ("min = 1, max = 1048576", "min = 5000, max = 40"),
-        "min = 5000",
-        "max must be at least min = 5000, got 40",
-    ),
-    (("min = 1, max = 1048576", "min = true, max = 4096"), "min = true", "got true"),
-    (("min = 1, max = 1048576", 'min = 1, max = "9"'), 'max = "9"', "got '9'"),
-    (("min = 1, max = 1048576", "one_of = []"), "one_of", "one_of has no values"),
-    (("min = 1, max = 1048576", "one_of = [16, 4096, 16]"), "one_of", "lists 16 more than once"),
-    (("min = 1, max = 1048576", "one_of = [16, 4096], max = 1"), "one_of", "cannot stand beside one_of"),
-    (
-        ("min = 8, max = 65536, multiple_of = 8", "min = 9, max = 15, multiple_of = 8"),
-        "min = 9",
-        "no multiple of 8",
-    ),
-    (("multiple_of = 8", "multiple_of = 0"), "multiple_of = 0", "from 1 to"),
-    (("[contract]", '[contract]\nrequire = ["e > 1"]'), "require", "unknown name 'e'"),
-    (("[contract]", '[contract]\nrequire = "d > 1"'), "require", "a list of conditions"),
-    # workloads
-    (("tokens = 16,   d = 4096", "tokens = 16"), "decode", "no value for d"),
-    (("tokens = 16,   d = 4096", "tokens = 16, d = 4097"), "decode", "8 to 65536 in steps of 8"),
-    (("tokens = 16,   d = 4096", "tokens = -1, d = 4096"), "decode", "got -1"),
-    (("tokens = 16,   d = 4096", "tokens = true, d = 4096"), "decode", "got true"),
-    (("tokens = 16,   d = 4096", "tokens = 1.0, d = 4096"), "decode", "got 1.0"),
-    (("tokens = 16,   d = 4096", "tokens = 16, d = 4096, e = 1"), "decode", "'e' has no rule in [contract]"),
-    (("tokens = 16,   d = 4096", 'tokens = 16, d = 4096, cache = "hot"'), "decode", "one of cold, warm"),
-    (("weight = 2.0", "weight = 0"), "prefill", "above 0, got 0"),
-    (("weight = 2.0", "weight = -1.5"), "prefill", "above 0, got -1.5"),
-    (("weight = 2.0", "weight = inf"), "prefill", "finite"),
-    (("weight = 2.0", 'weight = "2"'), "prefill", "got '2'"),
-    (("decode  =", '"a b" ='), "a b", "a workload's name"),
-    (("decode  = {", "decode = 1\nx = {"), "decode = 1", "decode must be a table, got 1"),
-    (("[contract]", '[contract]\nrequire = ["tokens > 16"]'), "decode", "tokens = 16 breaks the contract's"),
-    # accuracy
-    (("reference.py:silu_and_mul", "reference.py"), "reference.py", "must be file.py:function"),
-    (("reference.py:silu_and_mul", "none.py:f"), "none.py", "there is no file none.py"),
-    (("reference.py:silu_and_mul", "reference.py:silu"), "reference.py", "defines no function 'silu'"),
-    (("reference.py:silu_and_mul", "reference.py:C"), "reference.py", "it defines silu_and_mul"),
-    (("reference.py:silu_and_mul", "broken.py:f"), "broken.py", "broken.py:1: not readable as Python"),
-    (("reference.py:silu_and_mul", "nul.py:f"), "nul.py", "not readable as Python"),
-    (("rtol = 4e-3", "rtol = inf"), "rtol = inf", "finite number"),
-    (("rtol = 4e-3", 'rtol = "1e-3"'), "rtol =", "got '1e-3'"),
-    (("rtol = 4e-3", 'independent = "rows"'), "independent", "must name a size, got 'rows'"),
-    (("rtol = 4e-3", 'independent = "d"'), "independent", "first axis of every output"),
-    (("rtol = 4e-3", "deterministic = 0"), "deterministic", "true or false"),
-    (('name = "silu', 'inputs = "inputs.py:mak"\nname = "silu'), "inputs", "defines no function 'mak'"),
-    (('name = "silu', 'traffic = "e"\nname = "silu'), "traffic", "unknown name 'e'"),
-    (('name = "silu', 'traffic = "d - 9999"\nname = "silu'), "traffic", "is -5903"),
-    # TOML itself
-    (("[launch]", "[launch"), "[launch", "not readable as TOML"),
-    (('name = "silu_and_mul"', "name = silu_and_mul"), "name = silu", "not readable as TOML: Invalid value"),
-    (("rtol = 4e-3", "reference = 1"), "reference = 1", "Cannot overwrite a value"),
-]
-
-
-@pytest.mark.parametrize(("change", "at", "says"), FAULTS, ids=[says for _, _, says in FAULTS])
-def test_a_fault_is_reported_with_its_line(change: tuple[str, str], at: str, says: str) -> None:
-    text = edited(change)
-    error = refusal(text)
-    where = f"problem.toml:{line_of(text, at)}" if at else "problem.toml"
-    lines = [line for line in str(error).split("\n") if says in line]
-    assert lines, f"{says!r} is not in: {error}"
-    assert lines[0].startswith(f"{where}: "), str(error)
+@pytest.mark.parametrize(("old", "new", "at", "says"), FAULTS)
+def test_a_fault_is_reported_with_its_line(old: str, new: str, at: str, says: str) -> None:
+    text = edited((old, new))
+    assert_told(refusal(text), says, "problem.toml", text, at)
 
 
 @pytest.mark.parametrize(
     ("section", "says"),
-    [
-        ("kernel", "kernel is missing"),
-        ("launch", "[launch] is missing"),
-        ("contract", "contract is missing"),
-        ("workloads", "workloads is missing"),
-    ],
+    [(name, f"{name} is missing") for name in ("kernel", "contract", "workloads")]
+    + [("launch", "[launch] is missing")],
 )
 def test_a_missing_section_is_one_fault(section: str, says: str) -> None:
     start = TEXT.index(f"[{section}]")
@@ -556,19 +366,16 @@ def test_a_size_s_name_must_work_in_expressions_and_workloads(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("change", "hint"),
+    ("old", "new", "meant"),
     [
-        (("[accuracy]", "[acuracy]"), "did you mean 'accuracy'?"),
-        (
-            ('type = "float16*"\nshape = ["tokens", "d"]', 'type = "half*"\nshape = ["d"]'),
-            "did you mean 'float16'?",
-        ),
-        (('role = "output"', 'role = "ouput"'), "did you mean 'output'?"),
-        (('shape = ["tokens", "d"]', 'shape = ["tokens_"]'), "did you mean 'tokens'?"),
+        ("[accuracy]", "[acuracy]", "accuracy"),
+        ('type = "float16*"\nshape = ["tokens", "d"]', 'type = "half*"\nshape = ["d"]', "float16"),
+        ('role = "output"', 'role = "ouput"', "output"),
+        ('shape = ["tokens", "d"]', 'shape = ["tokens_"]', "tokens"),
     ],
 )
-def test_near_misses_are_named(change: tuple[str, str], hint: str) -> None:
-    assert refusal(edited(change)).hint == hint
+def test_near_misses_are_named(old: str, new: str, meant: str) -> None:
+    assert refusal(edited((old, new))).hint == f"did you mean '{meant}'?"
 
 
 def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
@@ -638,34 +445,32 @@ def test_nesting_beyond_measure_is_refused() -> None:
     assert "nested too deeply" in refusal("a = " + "[" * 100_000).message
 
 
-# -- anything at all --------------------------------------------------------------------------------------
-
-VALUES = st.recursive(
-    st.sampled_from(
-        [
-            "1",
-            "-1",
-            "0",
-            "1.5",
-            "nan",
-            "inf",
-            "true",
-            '"d"',
-            '""',
-            '"float32*"',
-            '"x.py:f"',
-            "1979-05-27",
-            '"\\n"',
-        ]
-    ),
-    lambda inner: (
-        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
-        | st.lists(inner, max_size=3).map(
-            lambda items: "{" + ", ".join(f"k{i} = {item}" for i, item in enumerate(items)) + "}"
-        )
-    ),
-    max_leaves=4,
+PLAIN = st.sampled_from(
+    [
+        r"1",
+        r"-1",
+        r"0",
+        r"1.5",
+        r"nan",
+        r"inf",
+        r"true",
+        r'"d"',
+        r'""',
+        r'"float32*"',
+        r'"x.py:f"',
+        r"1979-05-27",
+        r'"\n"',
+    ]
 )
+
+
+def nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    lists = st.lists(inner, max_size=3)
+    tables = lists.map(lambda items: ", ".join(f"k{i} = {item}" for i, item in enumerate(items)))
+    return lists.map(lambda items: f"[{', '.join(items)}]") | tables.map(lambda text: f"{{{text}}}")
+
+
+VALUES = st.recursive(PLAIN, nested, max_leaves=4)
 
 
 def anything(text: str) -> Callable[[str], str]:

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.problem.test_problem_file import assert_told, line_of, read_faults
+from tests.core.problem.test_problem_file import edited as edited_problem
 from tests.samples import TEMPLATE as SAMPLE
 from tests.samples import a_problem, a_template
 from tests.thoroughness import examples
@@ -97,24 +99,13 @@ def parse(text: str, problem: Problem = PROBLEM) -> Template:
 
 
 def edited(*changes: tuple[str, str]) -> str:
-    text = TEXT
-    for old, new in changes:
-        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
-        text = text.replace(old, new)
-    return text
+    return edited_problem(*changes, text=TEXT)
 
 
 def refusal(text: str) -> BadInput:
     with pytest.raises(BadInput) as caught:
         parse(text)
     return caught.value
-
-
-def line_of(text: str, part: str) -> int:
-    return text.count("\n", 0, text.index(part)) + 1
-
-
-# -- what is read -----------------------------------------------------------------------------------------
 
 
 def test_the_parts_of_a_template() -> None:
@@ -281,144 +272,18 @@ def test_other_macros_are_the_code_s_own_business(code: str) -> None:
     parse(TEXT + code)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("u < UNROLL", "u < 1"),  # still in the launch
-        ("i += BLOCK * VEC", "i += d"),
-    ],
-)
-def test_the_launch_counts_as_a_use(change: tuple[str, str]) -> None:
-    parse(edited(change))
+def test_the_launch_counts_as_a_use() -> None:
+    parse(edited(("u < UNROLL", "u < 1")))
+    parse(edited(("i += BLOCK * VEC", "i += d")))
 
 
-# -- what is refused --------------------------------------------------------------------------------------
-
-# Each: what is changed, the text whose line the message names ("" for the file alone), what it says.
-FAULTS: list[tuple[tuple[str, str], str, str]] = [
-    # the block
-    (("// /// tunesmith\n", ""), "", "declares its parameters in a comment, there is none"),
-    (("// ///\n\n", "\n"), "// /// tunesmith", "opened at line 2 is not closed before line 19"),
-    (("// [launch]", "[launch]"), "// /// tunesmith", "is not closed before line 16"),
-    (("// ///\n\n", "// ///\n// /// tunesmith\n// ///\n"), "// /// tunesmith\n// ///", "a second opens here"),
-    (("// VEC = 1", "// VEC = one"), "// VEC = one", "not readable as TOML"),
-    (("// VEC = 1", "// VEC = 1\n// VEC = 1"), "VEC = 1\n// UNROLL", "not readable as TOML"),
-    (("// [prefer]", "// [perfer]"), "[perfer]", "unknown key 'perfer'"),
-    # params
-    (("BLOCK  = [64, 128, 256]", "BLOCK = []"), "BLOCK = []", "BLOCK has no values"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = 64"), "BLOCK = 64", "a list of integers in [ ], got 64"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = [128, 64.5]"), "64.5", "must list integers up to 2**62, got 64.5"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = [128, true]"), "true", "got true"),
-    (("BLOCK  = [64, 128, 256]", 'BLOCK = [128, "64"]'), '"64"', "got '64'"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = [128, 64, 128]"), "BLOCK =", "lists 128 more than once"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = { categorical = true }"), "BLOCK = {", "values is missing"),
-    (("categorical = true", "categorical = 1"), "categorical", "true or false, got 1"),
-    (("categorical = true", "ordinal = true"), "ordinal", "unknown key 'ordinal'"),
-    (("// VEC    = [1", '// "V-C" = [1]\n// VEC    = [1'), "V-C", "a C identifier"),
-    (("// VEC    = [1", "// max = [1]\n// VEC    = [1"), "max = [1]", "a C identifier"),
-    (("// VEC    = [1", "// d = [1]\n// VEC    = [1"), "d = [1]", "'d' is already a size"),
-    (("// VEC    = [1", "// out = [1]\n// VEC    = [1"), "out = [1]", "'out' is already an argument"),
-    (("// VEC    = [1", "// CACHE = [1]\n// VEC    = [1"), "CACHE = [1]", "'CACHE' is unused"),
-    (("// VEC    = [1", "// DEPTH = [1]\n// VEC    = [1"), "DEPTH = [1]", "'DEPTH' is unused"),
-    # default
-    (("// UNROLL = 1\n", ""), "[default]", "no value for UNROLL"),
-    (("// UNROLL = 1\n", "// UNROLL = 3\n"), "UNROLL = 3", "UNROLL must be one of 1, 2, got 3"),
-    (("// UNROLL = 1\n", "// UNROLL = true\n"), "UNROLL = true", "got true"),
-    (("// UNROLL = 1\n", "// UNROLL = 1\n// UNROL = 1\n"), "UNROL = 1", "unknown key 'UNROL'"),
-    (('"d % VEC == 0" ', '"d % VEC == 0 and BLOCK == 64" '), "[default]", "the default breaks require"),
-    # constraints
-    (('"d % VEC == 0"', '"d % VECS == 0"'), "VECS", "unknown name 'VECS'"),
-    (('"d % VEC == 0"', '"d % VEC = 0"'), "whole_vectors", "is not an expression"),
-    (('"d % VEC == 0"', "true"), "whole_vectors", "an expression in quotes, got true"),
-    (('"BLOCK * VEC < 2 * d"', '"resources.registers < 64"'), "no_idle_block", "unknown name 'resources"),
-    (('"BLOCK * VEC < 2 * d"', '"d < VEC"'), "no_idle_block", "'d < VEC', leaves no configuration"),
-    (
-        ('"BLOCK * VEC < 2 * d"', '"VEC == 2"\n// b = "VEC == 4"\n// c = "VEC == 8"'),
-        "b = ",
-        "beside the constraints before it",
-    ),
-    # launch
-    (('"ceildiv(d, BLOCK * VEC * UNROLL)"', '"ceildiv(d, BLOK)"'), "BLOK", "unknown name 'BLOK'"),
-    (
-        ('"ceildiv(d, BLOCK * VEC * UNROLL)"', '"d // (BLOCK * 8 * UNROLL)"'),
-        "grid",
-        "is 0, allowed is at least 1",
-    ),
-    (('// block = ["BLOCK"]\n', ""), "[launch]", "block is missing"),
-    (
-        ('// block = ["BLOCK"]', '// block = [1]\n// args = ["out", "inp"]'),
-        "args",
-        "'inp', which is no argument",
-    ),
-    (
-        ('// block = ["BLOCK"]', '// block = [1]\n// entry = "k<{e}>"'),
-        "entry",
-        "inserts {e}, which is not there",
-    ),
-    # build, defines, workspace
-    (("// [launch]", '// [build]\n// flags = ["-r={REGS}"]\n// [launch]'), "flags", "inserts {REGS}"),
-    (("// [launch]", "// [build]\n// flag = []\n// [launch]"), "flag", "unknown key 'flag'"),
-    (("// [launch]", '// [defines]\n// A = "resources.shared"\n// [launch]'), "A =", "'resources.shared'"),
-    (("// [launch]", '// [defines]\n// VEC = "d"\n// [launch]'), 'VEC = "d"', "is a parameter too"),
-    (("// [launch]", '// [defines]\n// rows = "d"\n// [launch]'), 'rows = "d"', "already a size"),
-    (("// [launch]", "// [workspace]\n// w = 1\n// [launch]"), "w = 1", "must be a table"),
-    (("// [launch]", '// [workspace]\n// w = { type = "int32*" }\n// [launch]'), "w =", "shape is missing"),
-    (
-        ("// [launch]", '// [workspace]\n// w = { type = "int32", shape = [1] }\n// [launch]'),
-        "w =",
-        "is an array",
-    ),
-    (
-        ("// [launch]", '// [workspace]\n// w = { type = "int32*", shape = [1] }\n// [launch]'),
-        "w =",
-        "is unused",
-    ),
-    (
-        ("// [launch]", '// [workspace]\n// out = { type = "int8*", shape = [1] }\n// [launch]'),
-        "out =",
-        "already",
-    ),
-    # answers
-    (("// [launch]", '// [answers]\n// wide = "VEC >= 4"\n// [launch]'), "wide =", "unknown key 'wide'"),
-    (
-        ("// [launch]", '// [answers]\n// wide_access = "WIDTH >= 4"\n// [launch]'),
-        "wide_access =",
-        "unknown name 'WIDTH'",
-    ),
-    (
-        ("// [launch]", '// [answers]\n// wide_access = "d >= 4"\n// [launch]'),
-        "wide_access =",
-        "unknown name 'd'",
-    ),
-    (
-        ("// [launch]", '// [answers]\n// unroll = "1 == 1"\n// [launch]'),
-        "unroll =",
-        "must be a condition on parameters, got '1 == 1'",
-    ),
-    (("// [launch]", "// [answers]\n// unroll = [1]\n// [launch]"), "unroll =", "an expression in quotes"),
-    # the code
-    (("#ifndef VEC\n#define VEC 1\n#endif", "#define VEC 1"), "#define VEC", "hides the value that is tried"),
-    (
-        ("#ifndef VEC\n", "#ifndef TILE\n#define TILE 4\n#endif\n#ifndef VEC\n"),
-        "#define TILE",
-        "TILE looks like a",
-    ),
-    (
-        ("#ifndef VEC\n", "#ifndef TILE\n\n# define TILE (0x4u)\n#endif\n#ifndef VEC\n"),
-        "# define TILE",
-        "undeclared",
-    ),
-]
+FAULTS = read_faults("template_faults.toml")
 
 
-@pytest.mark.parametrize(("change", "at", "says"), FAULTS, ids=[says for _, _, says in FAULTS])
-def test_a_fault_is_reported_with_its_line(change: tuple[str, str], at: str, says: str) -> None:
-    text = edited(change)
-    error = refusal(text)
-    where = f"template.cl:{line_of(text, at)}" if at else "template.cl"
-    lines = [line for line in str(error).split("\n") if says in line]
-    assert lines, f"{says!r} is not in: {error}"
-    assert lines[0].startswith(f"{where}: "), str(error)
+@pytest.mark.parametrize(("old", "new", "at", "words"), FAULTS)
+def test_a_fault_is_reported_with_its_line(old: str, new: str, at: str, words: str) -> None:
+    text = edited((old, new))
+    assert_told(refusal(text), words, "template.cl", text, at)
 
 
 @pytest.mark.parametrize(
@@ -446,17 +311,14 @@ def test_a_file_that_says_nothing_of_parameters_is_one_kernel() -> None:
     assert "tuned by Tunesmith: as written" in template.render(PROBLEM, Config(())).source
     for table in ("default", "prefer", "answers"):
         assert "params is missing" in str(refusal(text.replace("// [launch]", f"// [{table}]\n// [launch]")))
-    missing = 'none = "rows < 0"'
-    assert "breaks require" in str(
-        refusal(text.replace("// [launch]", f"// [require]\n// {missing}\n// [launch]"))
-    )
+    none = '// [require]\n// none = "rows < 0"\n// [launch]'
+    assert "breaks require" in str(refusal(text.replace("// [launch]", none)))
 
 
 def test_no_parameters_is_a_fault() -> None:
     start, end = TEXT.index("// BLOCK  ="), TEXT.index("// [default]")
-    assert f"template.cl:{line_of(TEXT, '[params]')}: [params]: there are no parameters" in str(
-        refusal(TEXT[:start] + TEXT[end:])
-    )
+    error = refusal(TEXT[:start] + TEXT[end:])
+    assert_told(error, "[params]: there are no parameters", "template.cl", TEXT, "[params]")
 
 
 @pytest.mark.parametrize(
@@ -511,9 +373,6 @@ def test_a_template_beyond_measure_is_refused() -> None:
     assert "at most 1,000,000 bytes" in refusal(TEXT + "/" * 1_000_000).message
 
 
-# -- anything at all --------------------------------------------------------------------------------------
-
-
 @given(st.text(max_size=200))
 def test_arbitrary_text_raises_only_bad_input(text: str) -> None:
     for template in (text, f"// /// tunesmith\n// {text}\n// ///\n"):
@@ -521,23 +380,10 @@ def test_arbitrary_text_raises_only_bad_input(text: str) -> None:
             parse(template)
 
 
-PIECES = st.sampled_from(
-    [
-        "[]",
-        "[1]",
-        "[1, 2]",
-        "1",
-        "-1",
-        "nan",
-        "true",
-        '"d"',
-        '"VEC // 0"',
-        '["d"]',
-        '["BLOCK * 8"]',
-        "{ a = 1 }",
-        '""',
-    ]
-)
+PIECES = st.sampled_from([
+    "[]", "[1]", "[1, 2]", "1", "-1", "nan", "true", '"d"', '"VEC // 0"', '["d"]', '["BLOCK * 8"]', "{ a = 1 }",
+    '""',
+])  # fmt: skip
 
 
 @given(st.data())
