@@ -12,50 +12,7 @@ from tunesmith.base.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 
-TEXT = """\
-name = "silu_and_mul"
-
-[kernel]
-source   = "kernel.cu"
-entry    = "silu_and_mul<__half>"
-flags    = ["-use_fast_math"]
-
-[[argument]]
-name = "out"
-type = "float16*"
-shape = ["tokens", "d"]
-role = "output"
-[[argument]]
-name = "input"
-type = "float16*"
-shape = ["tokens", "2 * d"]
-role = "input"
-[[argument]]
-name = "tokens"
-type = "int32"
-value = "tokens"
-[[argument]]
-name = "d"
-type = "int32"
-value = "d"
-
-[launch]
-grid  = ["min(tokens, 256)"]
-block = ["128"]
-
-[contract]
-tokens = { min = 1, max = 1048576 }
-d = { min = 8, max = 65536, multiple_of = 8 }
-
-[workloads]
-decode  = { tokens = 16,   d = 4096 }
-prefill = { tokens = 4096, d = 14336, weight = 2.0 }
-
-[accuracy]
-reference = "reference.py:silu_and_mul"
-rtol = 4e-3
-atol = 2e-3
-"""
+TEXT, RICH = (Path(__file__).with_name(name).read_text() for name in ("silu_and_mul.toml", "every_word.toml"))
 FILES = {
     "kernel.cu": "__global__ void silu_and_mul() {}",
     "kernel.cl": "__kernel void k() {}",
@@ -138,95 +95,6 @@ def test_the_example_of_the_format() -> None:
     assert problem.accuracy.reference.function == "silu_and_mul"
     assert problem.accuracy.deterministic
     assert not problem.accuracy.baseline_may_fail
-
-
-RICH = """\
-name = "rich-1.0"
-inputs = "inputs.py:make"
-traffic = "8 * n"
-
-[kernel]
-source = "kernel.cl"
-entry = "first<{n}>"
-language = "fake"
-include = ["include", "../include"]
-defines = { TILE = 4, NAME = "x y", HALF = 0.5 }
-
-[[argument]]
-name = "x"
-type = "float32*"
-role = "inout"
-shape = ["n", 3]
-strides = ["4", 1]
-values = "uniform"
-range = [-1, 1.5]
-align = 16
-rtol = 0.0
-atol = 1
-compare = "exact"
-traffic = "4 * n"
-[[argument]]
-name = "y"
-type = "float32*"
-alias = "x"
-[[argument]]
-name = "codes"
-type = "uint8 *"
-role = "output"
-shape = ["n"]
-init = 255
-compare = "codes"
-[[argument]]
-name = "scratch"
-type = "int32*"
-role = "workspace"
-shape = ["n // 2"]
-init = 0
-[[argument]]
-name = "tile"
-type = "float32*"
-role = "local"
-shape = ["min(n, 64)"]
-[[argument]]
-name = "eps"
-type = "float32"
-value = 1e-5
-[[argument]]
-name = "one"
-type = "float64"
-role = "scalar"
-value = 1
-[[argument]]
-name = "minus"
-type = "int8"
-value = -128
-
-[[launch]]
-grid = [1, "device.sms", "n"]
-block = [64]
-shared = "4 * n"
-cluster = [2]
-cooperative = true
-[[launch]]
-entry = "second"
-grid = ["ceildiv(n, 64)"]
-block = ["64", 1, 1]
-args = ["x", "eps"]
-pdl = true
-
-[contract]
-n = { one_of = [64, 128, 0] }
-heads = { min = 0, max = 8 }
-require = ["heads % 2 == 0", "n >= heads"]
-
-[workloads]
-only = { n = 128, heads = 8, cache = "warm" }
-
-[accuracy]
-independent = "n"
-deterministic = false
-baseline_may_fail = true
-"""
 
 
 def test_the_further_words() -> None:
