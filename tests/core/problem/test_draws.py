@@ -1,3 +1,7 @@
+"""Drawn inputs: what each distribution looks like, and which memory a timed launch finds."""
+
+from __future__ import annotations
+
 import math
 import subprocess
 import sys
@@ -12,16 +16,22 @@ from tests.thoroughness import examples
 from tunesmith.problem import inputs
 from tunesmith.problem.inputs import (
     DISTRIBUTIONS,
+    LONGEST,
     ODD,
+    SWAPS,
+    SlotPlace,
     draw_array,
     draw_block,
     draw_rows,
     pack_elements,
     shaped_view,
+    slot_items,
+    swap_moves,
     unpack_elements,
 )
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import Distribution, element_type
+from tunesmith.problem.structures import planted_name
 
 EVERY = (*DISTRIBUTIONS, "positive", "integers")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -393,3 +403,94 @@ def test_rows_of_small_types(type: str, shape: tuple[int, ...], monkeypatch: pyt
 def test_a_row_that_is_not_there() -> None:
     with pytest.raises(IndexError, match="row 4 of x, which has 4"):
         draw_rows(buffer("float32", 4), "normal", 1, [4])
+
+
+SIZES = (2, 3, 17, 100, 4096, 50_000, 2_500_000)
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_stretches_change_places_in_pairs_and_go_back(count: int) -> None:
+    b = buffer("float32", count)
+    before = np.arange(count)
+    for seed in range(1, 20):
+        after = before.copy()
+        for to, source, length in swap_moves(b, seed):
+            assert 0 <= to <= count - length
+            assert length <= LONGEST
+            after[to : to + length] = before[source : source + length]
+        assert np.array_equal(np.sort(after), before)
+        assert 2 <= np.count_nonzero(after != before) <= max(2 * SWAPS, count / 8)
+        for to, source, length in swap_moves(b, seed, back=True):
+            after[to : to + length] = before[source : source + length]
+        assert np.array_equal(after, before)
+
+
+def test_nothing_moves_without_a_seed_or_where_there_is_one_element() -> None:
+    assert swap_moves(buffer("float32", 100), 0) == ()
+    assert swap_moves(buffer("float32", 1), 5) == ()
+
+
+def test_a_long_row_changes_by_more_than_a_tolerance() -> None:
+    """What remembers the scale of a row by a sample of it is off by more than most tolerances allow."""
+    b, d = buffer("float32", 16 * 8192), 8192
+    place = SlotPlace(0, 128)
+    plain = slot_items(b, "normal", 1, place).astype(np.float64).reshape(16, d)
+    for seed in range(1, 20):
+        items = slot_items(b, "normal", 1, SlotPlace(0, 128, seed)).astype(np.float64).reshape(16, d)
+        change = np.mean(items**2, axis=1) / np.mean(plain**2, axis=1) - 1
+        assert np.abs(change / 2).max() > 1e-3
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 10), (1000, 1), (4000, 96), (700, 2000)])
+def test_a_part_is_the_part_of_the_whole(first: int, count: int) -> None:
+    b = buffer("float32", 4096)
+    for seed in range(20):
+        place = SlotPlace(3, 128, seed)
+        whole = slot_items(b, "normal", 1, place)
+        assert np.array_equal(slot_items(b, "normal", 1, place, first, count), whole[first : first + count])
+
+
+NUMBERS = (200.0, 12345.0, 0.1)
+
+
+def matrix(type: str, name: str = "x") -> BufferPlan:
+    return replace(buffer(type, 64 * 48, name), shape=(64, 48), strides=(48, 1))
+
+
+def test_a_name_says_all_numbers() -> None:
+    name = planted_name(NUMBERS)
+    assert tuple(float(text) for text in name.removeprefix("planted ").split(",")) == NUMBERS
+
+
+@pytest.mark.parametrize(
+    ("type", "wanted"),
+    [
+        ("float32", 12345.0),
+        ("float16", 200.0),
+        ("bfloat16", 200.0),
+        ("uint8", 200),
+        ("int64", 12345),
+        ("int8", 0),
+    ],
+)
+def test_rows_hold_the_numbers_that_fit_the_type(type: str, wanted: float) -> None:
+    rows = draw_array(matrix(type), planted_name(NUMBERS), 3).reshape(64, 48)
+    assert (rows.astype(np.float64) == wanted).any()
+    assert np.isfinite(rows.astype(np.float64)).all()
+
+
+def test_two_arrays_have_rows_in_common() -> None:
+    both = [matrix("float32", name) for name in ("x", "y")]
+    x, y = (draw_array(one, planted_name(NUMBERS), 3).reshape(64, 48) for one in both)
+    same = (x == y).all(axis=1)
+    assert 0 < np.count_nonzero(same) < 32
+
+
+def test_promises_hold() -> None:
+    name = planted_name((-7.0, 0.25, 9.0))
+    bounded = draw_array(buffer("float32", 4096, range=(0.0, 1.0)), name, 1)
+    assert (bounded.min() >= 0, bounded.max() <= 1, (bounded == 0.25).any()) == (True, True, True)
+    positive = buffer("float32", 4096, values="positive")
+    assert np.array_equal(draw_array(positive, name, 1), draw_array(positive, "normal", 1))
+    packed = buffer("int4", 64)
+    assert np.array_equal(draw_array(packed, name, 1), draw_array(packed, "normal", 1))

@@ -1,3 +1,7 @@
+"""Problem files: what is read, and what is refused with its line."""
+
+from __future__ import annotations
+
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.lab.labs import scale_problem
+from tests.samples import a_problem
 from tests.thoroughness import examples
 from tunesmith.base.errors import BadInput
-from tunesmith.problem.problem import Problem
-from tunesmith.problem.problem_file import parse_problem
+from tunesmith.lab.profile import necessary_work
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.problem.problem_file import parse_problem, with_workloads
 
 TEXT, RICH = (Path(__file__).with_name(name).read_text() for name in ("silu_and_mul.toml", "every_word.toml"))
 FILES = {
@@ -362,3 +369,86 @@ def test_any_line_may_hold_any_value(text: str, data: st.DataObject) -> None:
         lines[at] = data.draw(st.sampled_from([drawn, "", f"other = {data.draw(VALUES)}", lines[at][:-1]]))
     with suppress(BadInput):
         parse_problem("\n".join(lines), path="p", read=anything("def f(x):\n  return x"))
+
+
+def refused(text: str) -> str:
+    with pytest.raises(BadInput) as caught:
+        with_workloads(a_problem(), text, path="sizes.toml")
+    return str(caught.value)
+
+
+def test_they_take_the_place_of_the_problems_own_and_nothing_else_changes() -> None:
+    flat = '[workloads.flat]\nrows = 1\nd = 4096\nweight = 2.0\ncache = "warm"\n'
+    text = f"[workloads.tall]\nrows = 512\nd = 64\n{flat}"
+    found = with_workloads(a_problem(), text, path="sizes.toml")
+    assert found.workloads == (
+        Workload("tall", (("rows", 512), ("d", 64))),
+        Workload("flat", (("rows", 1), ("d", 4096)), 2.0, "warm"),
+    )
+    assert found.kernel == a_problem().kernel
+    assert found.contract == a_problem().contract
+
+
+def test_inline_tables_will_do() -> None:
+    found = with_workloads(a_problem(), "[workloads]\none = { rows = 8, d = 8 }\n", path="sizes.toml")
+    assert [w.name for w in found.workloads] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "sizes.toml: workloads is missing"),
+        ("[workloads]\n", "sizes.toml:1: [workloads]: there are no workloads"),
+        (
+            "[workloads.a]\nrows = 5000\nd = 8\n",
+            "sizes.toml:2: workload 'a': rows = 5000 is outside",
+        ),
+        ("[workloads.a]\nrows = 5\nd = 9\n", "sizes.toml:3: workload 'a': d = 9 is outside the contract"),
+        ("[workloads.a]\nrows = 5\n", "sizes.toml:1: workload 'a': no value for d"),
+        (
+            "[workloads.a]\nrows = 5\nd = 8\nn = 3\n",
+            "sizes.toml:4: workload 'a': 'n' has no rule in",
+        ),
+        ('[workloads.a]\nrows = "5"\nd = 8\n', "sizes.toml:2"),
+        ("[workloads.a]\nrows = 5\nd = 8\nweight = 0\n", "weight must be above 0"),
+        ("name = 3\n[workloads.a]\nrows = 5\nd = 8\n", "sizes.toml:1: unknown key 'name'"),
+        ("[workloads\n", "sizes.toml:1: not readable as TOML"),
+        ('[workloads."a/b"]\nrows = 5\nd = 8\n', "a workload's name has letters"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, words: str) -> None:
+    assert words in refused(text)
+
+
+NAME = 'name = "scale"'
+
+
+def test_they_are_expressions_in_the_sizes() -> None:
+    problem = scale_problem((NAME, 'operations = { fp32 = "8 * rows * d", fp16 = 3 }\n' + NAME))
+    work = necessary_work(problem, Workload("w", (("rows", 4), ("d", 16))))
+    assert work.operations.fp32 == 512
+    assert work.operations.fp16 == 3
+    assert work.operations.tensor is None
+    assert (work.read, work.written) == (256, 256)
+
+
+def test_none_are_needed() -> None:
+    assert scale_problem().operations == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{ fp32 = "8 * e" }', "unknown name 'e'"),
+        ('{ int8 = "8" }', "int8"),
+        ('"8 * d"', "operations must be a table"),
+        ("{ }", "operations is empty"),
+        ("{ fp32 = 1.5 }", "an integer or an expression in quotes"),
+        ('{ fp32 = "d - 9999" }', "operations: fp32 'd - 9999' is -9967, allowed is at least 0"),
+    ],
+)
+def test_faults_are_reported_with_their_line(text: str, said: str) -> None:
+    with pytest.raises(BadInput) as error:
+        scale_problem((NAME, f"operations = {text}\n{NAME}"))
+    assert said in str(error.value)
+    assert "problem.toml:2" in str(error.value)
