@@ -137,9 +137,8 @@ def _expanded_tokens(text: str, language: str) -> Sequence[Token]:
 @lru_cache(maxsize=64)
 def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers that something is compared with, and all others."""
-    words = fold_constants(
-        [word for token in _expanded_tokens(text, language) if (word := _token_word(token)) is not None]
-    )
+    tokens = _expanded_tokens(text, language)
+    words = fold_constants([word for token in tokens if (word := _token_word(token)) is not None])
     compared: list[int] = []
     mentioned: list[int] = []
     remainders: set[tuple[int, int]] = set()  # `n % 97 == 5`: 97 and 5
@@ -149,10 +148,9 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
         for step in (-1, 1):  # the comparison stands before it, or behind it
             if _word_at(words, at + step) in _COMPARISONS:
                 compared.append(word)
-                compared += _invert_factors(words, at + step, step, word)
-                remainders |= {
-                    (factor, word) for factor, sign in _find_factor(words, at + step, step) if sign == "%"
-                }
+                factors = list(_find_factor(words, at + step, step))
+                compared += _invert_factors(factors, word)
+                remainders |= {(factor, word) for factor, sign in factors if sign == "%"}
         if _word_at(words, at - 1) == ">>" and 0 <= word < 40:
             mentioned.append(1 << word)
         mentioned.append(word)
@@ -169,17 +167,16 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
 
 def _of_roots(words: Sequence[Word], compared: Sequence[int]) -> list[int]:
     """528 of `n * n > 278784`, 278784 of `sqrt(n) > 528`."""
-    squares = any(
-        _is_name(a) and a == b for a, sign, b in zip(words, words[1:], words[2:], strict=False) if sign == "*"
-    )
+    triples = zip(words, words[1:], words[2:], strict=False)
+    squares = any(sign == "*" and a == b and _is_name(a) for a, sign, b in triples)
     roots = any("sqrt" in word for word in words if isinstance(word, str))
     found = [isqrt(value) for value in compared if squares and value > SMALL * SMALL]
     return found + [value * value for value in compared if roots and SMALL < value * value <= MOST]
 
 
-def _invert_factors(words: Sequence[Word], at: int, step: int, value: int) -> Iterator[int]:
-    """`n * 3 < 1584`: 528, where the comparison stands at this place and `value` on its other side."""
-    for factor, sign in _find_factor(words, at, step):
+def _invert_factors(factors: Sequence[tuple[int, str]], value: int) -> Iterator[int]:
+    """`n * 3 < 1584`: 528, where `value` stands on the other side of the comparison."""
+    for factor, sign in factors:
         if 0 < factor <= (40 if sign in ("<<", ">>") else MOST):
             yield _UNDONE[sign](value, factor)
 

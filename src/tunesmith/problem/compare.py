@@ -32,16 +32,16 @@ NO_MEASURE = 1 / 64  # of it; an original further off is no measure of anything
 def clip_to_type(values: Array, element: ElementType) -> Floats:
     """To the values the type has; what is no number stays none."""
     low = -element.largest if element.kind == "float" else float(element.bounds[0])
-    return np.clip(values.astype(np.float64, copy=False), low, element.largest)
+    return np.clip(_as_float64(values), low, element.largest)
 
 
 def slack_of(buffer: BufferPlan, original: Array, expected: Array) -> float:
     """How many tolerances an element may be off the reference: twice what the original is, one at least."""
     with np.errstate(all="ignore"):
-        exact = expected.astype(np.float64, copy=False)
+        exact = _as_float64(expected)
         least = 0.5 * element_type(buffer.type).ulp(exact)
         allowed = np.maximum(buffer.atol + buffer.rtol * np.abs(exact), least)
-        ratio = np.abs(original.astype(np.float64, copy=False) - exact) / allowed
+        ratio = np.abs(_as_float64(original) - exact) / allowed
         return 2 * float(ratio[ratio <= SLACK / 2].max(initial=0.5))
 
 
@@ -53,8 +53,7 @@ def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array)
     """
     if buffer.atol >= 0.5:
         return None
-    element = element_type(buffer.type)
-    e = expected.astype(np.float64, copy=False).reshape(-1)
+    element, e = element_type(buffer.type), _as_float64(expected).reshape(-1)
     with np.errstate(all="ignore"):
         inside = np.flatnonzero(e == clip_to_type(e, element))
         value = e[inside]
@@ -112,7 +111,7 @@ def excused_in_rows(buffer: BufferPlan, got: Array, expected: Array | None, orig
     """
     row = buffer.shape[-1] if len(buffer.shape) > 1 else 1
     g, o = (one.astype(np.float64).reshape(-1, max(row, 1)) for one in (got, original))
-    e = o if expected is None else expected.astype(np.float64, copy=False).reshape(o.shape)
+    e = o if expected is None else _as_float64(expected).reshape(o.shape)
     with np.errstate(all="ignore"):
         size = np.abs(np.where(np.isfinite(e), e, 0.0))
         largest = size.max(axis=1, keepdims=True, initial=0.0)
@@ -270,10 +269,7 @@ def judge_odd(
     slack = slack_of(buffer, original_output, expected)
     if distribution == MIXED:  # one unsteady row must not excuse zeros in others
         slack = min(slack, max(1.0, GROSS / max(buffer.rtol, GROSS / SLACK)))
-    bound = _ErrorBound(
-        "rtol and atol, or twice the original's own error",
-        lambda size, ulp: slack * np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp),
-    )
+    bound = _tolerance_bound(buffer, ", or twice the original's own error", 0.5, slack)
     rule = _rule_of(buffer, (bound,), _Sums())
     with np.errstate(all="ignore"):
         parts = [~like.judge(g, o) for _, g, o in _array_chunks(got, original_output)]
@@ -359,18 +355,20 @@ def _like_original(buffer: BufferPlan) -> _CompareRule:
     if buffer.compare == "codes":
         return _CompareRule(lambda g, o: _steps_apart(g, o) > 1, lambda _g, _o: "more than 1 code apart")
     ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
-    bound = _ErrorBound(
-        "rtol and atol" + (", or 2 ulp" if ulps else ""),
-        lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
-    )
+    bound = _tolerance_bound(buffer, ", or 2 ulp" if ulps else "", ulps)
     return _rule_of(buffer, (bound,), _Sums())
+
+
+def _tolerance_bound(buffer: BufferPlan, words: str, ulps: float, slack: float = 1.0) -> _ErrorBound:
+    def at(size: Floats, ulp: Floats) -> Floats:
+        return slack * np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp)
+
+    return _ErrorBound(f"rtol and atol{words}", at)
 
 
 def _error_bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBound, ...]:
     # The type may have no value closer than half an ulp, so a tighter tolerance could not be met by anything.
-    tolerance = _ErrorBound(
-        "rtol and atol", lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp)
-    )
+    tolerance = _tolerance_bound(buffer, "", 0.5)
     if original is None:
         return (tolerance,)
     twice = 2 * original.max_error

@@ -29,11 +29,8 @@ FACTS = ("row", "beside", "rows", "elements", "tasks", "blocks", "block")
 BYTES = ("element", "loaded", "own", "alike", "kept", "copied", "piece")
 _NAMED = re.compile(r"\bshape\.((?:[0-9]+\.)?\w+)")
 _PARAMETER = re.compile(r"(.*?)(?:_([0-9]+))?_*")
-_TOUCHES = (
-    *("CONVERT", "RECIP", "FAST", "DIVIDE", "LOAD", "STORE", "STAGES", "BAKE"),
-    *("BOUNDS", "REGS", "LEVEL"),
-)
 _SETTINGS = ("UNROLL", "BOUNDS", "REGS", "LEVEL")  # of the compiler: together they work against each other
+_TOUCHES = ("CONVERT", "RECIP", "FAST", "DIVIDE", "LOAD", "STORE", "STAGES", "BAKE", *_SETTINGS[1:])
 
 # A name, what must be there, and the condition. {row} is what the shape says, {REGS} what is usual;
 # a condition that asks for something unknown is left out.
@@ -136,10 +133,9 @@ def read_shape(root: Table, params: Sequence[str], sizes: Sequence[str]) -> Shap
         return None
     numbers = [key for key in table.data if key.isdecimal()]
     inner = [(number, table.table(number, f"[shape.{number}]")) for number in numbers]
-    read = [
-        (number, _parse_shape(one, number, (), params, sizes)) for number, one in inner if one is not None
-    ]
-    return replace(_parse_shape(table, "", numbers, params, sizes), parts=tuple(read))
+    tables = [(number, one) for number, one in inner if one is not None]
+    parts = tuple((number, _parse_shape(one, number, (), params, sizes)) for number, one in tables)
+    return replace(_parse_shape(table, "", numbers, params, sizes), parts=parts)
 
 
 def _parse_shape(

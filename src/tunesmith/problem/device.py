@@ -289,11 +289,7 @@ FAKE = SourceLanguage(
 
 _HIP_HEADER = re.compile(r"#\s*include\s*[<\"]hip/")
 _C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl")
-_MARKS = (
-    (_HIP_HEADER, HIP.name),
-    (re.compile(r"\b__global__\b"), CUDA.name),
-    (re.compile(r"\b__kernel\b"), OPENCL.name),
-)
+_MARKS = {HIP: _HIP_HEADER, CUDA: re.compile(r"\b__global__\b"), OPENCL: re.compile(r"\b__kernel\b")}
 _STANDARD = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}
 _finders: list[Callable[[], Iterable[SourceLanguage]]] = []
 
@@ -346,8 +342,8 @@ def language_of(file_name: str, text: str = "") -> str:
     language = of_suffix(suffix)
     if language is not None and language.is_c_family:
         return HIP.name if language is CUDA and _HIP_HEADER.search(text) else language.name
-    if suffix in _C_SUFFIXES and (marked := [name for mark, name in _MARKS if mark.search(text)]):
-        return marked[0]
+    if suffix in _C_SUFFIXES and (marked := [one for one, mark in _MARKS.items() if mark.search(text)]):
+        return marked[0].name
     endings = ", ".join(sorted(all_suffixes(c_family=True)))
     fault = f"the name of a kernel source must end in {endings}; got {suffix or 'no ending'!r}"
     hint = "rename the file, or give the file that holds the kernel itself"

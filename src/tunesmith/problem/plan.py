@@ -183,10 +183,7 @@ def plan_launch(
         blocks = [_plan_block(launch, plan, names) for launch in wanted]
         if refused := _argument_misfit(plan) or _too_large(plan, blocks, device, built):
             return refused
-        held = [
-            compute_occupancy(device.limits, built.of(b.entry), math.prod(b.size), b.shared + b.local)
-            for b in blocks
-        ]
+        held = [b.occupancy(device.limits, built.of(b.entry)) for b in blocks]
         if unmet := _unmet_condition(later, {**names, **_worst_occupancy(held)}, sizes):
             return unmet
         each = zip(wanted, blocks, held, strict=True)
@@ -250,6 +247,9 @@ class _OneBlock:
     size: Three
     shared: int
     local: int  # bytes of the launch's local arguments
+
+    def occupancy(self, limits: Limits, resources: Resources) -> Occupancy | None:
+        return compute_occupancy(limits, resources, math.prod(self.size), self.shared + self.local)
 
 
 def _plan_block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _OneBlock:

@@ -266,11 +266,8 @@ class Contract:
     require: tuple[Constraint, ...] = ()
 
     def violations(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
-        broken = [
-            f"{rule.name} = {sizes[rule.name]}, the contract allows {rule.describe()}"
-            for rule in self.sizes
-            if not rule.allows(sizes[rule.name])
-        ]
+        outside = [rule for rule in self.sizes if not rule.allows(sizes[rule.name])]
+        broken = [f"{r.name} = {sizes[r.name]}, the contract allows {r.describe()}" for r in outside]
         known = [c for c in self.require if c.expr.names <= sizes.keys()]  # others ask for a device
         broken += [f"it breaks {c.expr.text!r}" for c in known if not c.expr.holds(sizes)]
         return tuple(broken)

@@ -183,10 +183,8 @@ def user_headers(
                 read.add(header.path)
                 waiting.append(header)
     # In <>: in quotes, a file "../c.h" that means "c.h" would find itself beside it.
-    return tuple(
-        (spelling, header.text if (one := first[header.path]) == spelling else f"#include <{one}>\n")
-        for spelling, header in found.items()
-    )
+    spelled = [(spelling, first[header.path], header.text) for spelling, header in found.items()]
+    return tuple((one, text if one == whole else f"#include <{whole}>\n") for one, whole, text in spelled)
 
 
 def _refuse_too_much(count: int, size: int, spelling: str) -> None:
@@ -549,11 +547,8 @@ def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, 
 
 def made_launches(launches: Iterable[Launch]) -> tuple[Launch, ...]:
     """Without those that are made nowhere, and without conditions that hold everywhere."""
-    return tuple(
-        launch if launch.when is None or launch.when.names else replace(launch, when=None)
-        for launch in launches
-        if launch.when is None or launch.when.names or launch.when.holds({})
-    )
+    made = [one for one in launches if one.when is None or one.when.names or one.when.holds({})]
+    return tuple(one if one.when is None or one.when.names else replace(one, when=None) for one in made)
 
 
 def plain_name(path: str) -> str:

@@ -169,10 +169,8 @@ class Faults:
         faults = sorted(self._found, key=lambda fault: fault.line or 0)
         if len(faults) == 1:
             raise BadInput(faults[0].message, hint=faults[0].hint, where=self._at(faults[0].line))
-        listed = [
-            f"{self._at(fault.line)}: {fault.message}" + (f" ({fault.hint})" if fault.hint else "")
-            for fault in faults[:MOST_SHOWN]
-        ]
+        shown = [(self._at(fault.line), fault) for fault in faults[:MOST_SHOWN]]
+        listed = [f"{at}: {one.message}" + (f" ({one.hint})" if one.hint else "") for at, one in shown]
         if len(faults) > MOST_SHOWN:
             listed.append(f"and {len(faults) - MOST_SHOWN} more")
         message = "\n".join([f"{len(faults)} faults", *listed])

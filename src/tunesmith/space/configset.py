@@ -136,10 +136,8 @@ def build_combo_tables(
 ) -> tuple[ComboTable, ...]:
     """One table for each group of parameters that share no rule with the others, in declared order."""
     groups = _connected_components(len(params), [rule.scope for rule in rules])
-    return tuple(
-        _Growth(params, [rule for rule in rules if not rule.scope.isdisjoint(group)], workloads).table(group)
-        for group in groups
-    )
+    ruled = [(group, [rule for rule in rules if not rule.scope.isdisjoint(group)]) for group in groups]
+    return tuple(_Growth(params, some, workloads).table(group) for group, some in ruled)
 
 
 def _connected_components(count: int, scopes: Sequence[frozenset[int]]) -> list[frozenset[int]]:

@@ -168,15 +168,13 @@ def _choose_rows(test: _Column, then: _Column, other: _Column) -> _Column:
 
 
 def _add_columns(a: _Column, b: _Column) -> _Column:
-    return _mask_excess(
-        a.numbers + b.numbers, a.low + b.low, a.high + b.high, _merge_masks(a.undefined, b.undefined)
-    )
+    undefined = _merge_masks(a.undefined, b.undefined)
+    return _mask_excess(a.numbers + b.numbers, a.low + b.low, a.high + b.high, undefined)
 
 
 def _subtract_columns(a: _Column, b: _Column) -> _Column:
-    return _mask_excess(
-        a.numbers - b.numbers, a.low - b.high, a.high - b.low, _merge_masks(a.undefined, b.undefined)
-    )
+    undefined = _merge_masks(a.undefined, b.undefined)
+    return _mask_excess(a.numbers - b.numbers, a.low - b.high, a.high - b.low, undefined)
 
 
 def _multiply_columns(a: _Column, b: _Column) -> _Column:

@@ -112,12 +112,8 @@ def test_launch_workspace_and_flags_take_the_values() -> None:
 
 def test_the_domain_is_what_must_hold_and_is_not_settled() -> None:
     variant = template().render(PROBLEM, baked(128, 0))
-    assert domain(variant) == [
-        "d % 128 == 0",
-        "d >= 64",
-        "128 <= device.max_threads",
-        "resources.registers <= 64",
-    ]
+    of_sizes, of_device = ["d % 128 == 0", "d >= 64"], ["128 <= device.max_threads"]
+    assert domain(variant) == [*of_sizes, *of_device, "resources.registers <= 64"]
     assert variant.allows({"d": 256, "device.max_threads": 256})  # registers are not known yet
     assert not variant.allows({"d": 256, "device.max_threads": 64})
     assert not variant.allows({"d": 250})

@@ -195,22 +195,6 @@ def test_every_row_equals_the_scalar_evaluation(
         assert bool(holds[row]) == expr.holds(scalars)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("BLOCK > 0 and d % BLOCK == 0", [False, True, False]),
-        ("BLOCK == 0 or d % BLOCK == 0", [True, True, False]),
-        ("d % BLOCK == 0", [False, True, False]),
-        ("not d % BLOCK", [False, True, False]),
-        ("(d // BLOCK if BLOCK else 1) > 0", [True, True, True]),
-        ("d * d * d * d * d > 0", [True, True, True]),
-    ],
-)
-def test_holds(text: str, expected: list[bool]) -> None:
-    block = np.array([0, 4, 3], dtype=np.int64)
-    assert expr_arrays.evaluate_truth(parse_expr(text), {"BLOCK": block, "d": 16}).tolist() == expected
-
-
 def test_products_beyond_64_bits_are_undefined_not_wrapped() -> None:
     a = np.array([2**31, 2**32, 2**33, 3], dtype=np.int64)
     values, undefined = expr_arrays.evaluate_columns(parse_expr("a * a"), {"a": a})
