@@ -379,13 +379,11 @@ COMPARABLE_ITEMS = 16  # the error of fewer independent items is luck, the origi
 
 @dataclass(frozen=True)
 class Case:
-    """One test: sizes in the contract's order, and how the inputs are drawn.
-
-    `compares_errors`: whether a candidate's error is compared with the original's. Within one item (a row of
-    a norm) all errors share a factor, and from constant inputs an operator makes the same few numbers over
-    and over: there a lucky original would reject a better candidate. Such a case is held to everything
-    else, and another to this as well: its twin with more items, or the same sizes with other inputs.
-    """
+    """One test: sizes in the contract's order, and how the inputs are drawn. `compares_errors`: whether a
+    candidate's error is compared with the original's. Within one item (a row of a norm) all errors share a
+    factor, and from constant inputs an operator makes the same few numbers over and over: there a lucky
+    original would reject a better candidate. Such a case is held to everything else, and another to this as
+    well: its twin with more items, or the same sizes with other inputs."""
 
     sizes: Sizes
     distribution: str
@@ -451,11 +449,9 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
 def verify_cases(
     problem: Problem, variant: Variant, device: Device, seed: int, used: Collection[Sizes]
 ) -> tuple[Case, ...]:
-    """Fresh seeds at sizes over the whole contract, and at the workloads.
-
-    Sizes not among `used`, as far as the domain has any: at random, at the constants that one may be compared
-    with, with each size at its largest, and one large case.
-    """
+    """Fresh seeds at sizes over the whole contract, and at the workloads. Sizes not among `used`, as far as
+    the domain has any: at random, at the constants that one may be compared with, with each size at its
+    largest, and one large case."""
     domain = domain_of(problem, variant, device)
     rng = np.random.default_rng(seed_of(seed, "verify"))
     limit = _sorted_edges(domain).limit(domain.byte_limit())
@@ -672,10 +668,8 @@ def _edge_sizes(domain: Domain) -> tuple[Sizes, ...]:
 
 
 def _coverage_masks(points: Ints) -> list[tuple[int, Bools]]:
-    """What a case can show about the ways kernels usually go wrong: (weight, which points show it).
-
-    A tail is an odd multiple of the step between legal values: no block or vector divides it evenly.
-    """
+    """What a case can show about the ways kernels usually go wrong: (weight, which points show it). A tail is
+    an odd multiple of the step between legal values: no block or vector divides it evenly."""
     tails, several, many = list[Bools](), list[Bools](), list[Bools]()
     sights: list[tuple[int, Bools]] = []
     # Blocks of a flat kernel hold more of its one size than blocks of others hold of each of theirs.

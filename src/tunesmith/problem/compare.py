@@ -47,10 +47,8 @@ def slack_of(buffer: BufferPlan, original: Array, expected: Array) -> float:
 
 def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array) -> str | None:
     """Why codes are wrong at exact ties: the original has one rule at those of a row, these another result.
-
     Rows in which it has none are computed less exactly, and ties are open; so they are where the file allows
-    codes to be half a step off.
-    """
+    codes to be half a step off."""
     if buffer.atol >= 0.5:
         return None
     element, e = element_type(buffer.type), _as_float64(expected).reshape(-1)
@@ -80,10 +78,9 @@ def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array)
     if not len(wrong):
         return None
     first = wrong[0]
-    index = ", ".join(map(str, np.unravel_index(places[first], buffer.shape)))
-    tie = f"{e[places[first]]:.9g}"
+    what = f"{_name_element(buffer.name, places[first], buffer.shape)} is {found[first]:.9g}"
     return (
-        f"{buffer.name}[{index}] is {found[first]:.9g}, expected {given[first]:.9g}: {tie} is an exact "
+        f"{what}, expected {given[first]:.9g}: {e[places[first]]:.9g} is an exact "
         f"tie, and the original rounds these {rule}; {len(wrong)} of {len(places)} ties are wrong"
     )
 
@@ -107,8 +104,7 @@ def excused_in_rows(buffer: BufferPlan, got: Array, expected: Array | None, orig
     original itself is beyond the tolerance somewhere in a row, a candidate may be off by a quarter of the
     row's largest value, and where the original is far off nobody is judged. In other rows, where it may have
     been lucky, several times the error it has elsewhere. Without a reference nobody knows which rows those
-    are, so that the quarter holds for all.
-    """
+    are, so that the quarter holds for all."""
     row = buffer.shape[-1] if len(buffer.shape) > 1 else 1
     g, o = (one.astype(np.float64).reshape(-1, max(row, 1)) for one in (got, original))
     e = o if expected is None else _as_float64(expected).reshape(o.shape)
@@ -173,10 +169,8 @@ class _ErrorBound:
 
 
 def error_stats(got: Array, expected: Array, buffer: BufferPlan | None = None) -> ErrorStats:
-    """The error of an output; `judge` wants that of the original kernel in the same case.
-
-    With the buffer, what is expected of quantised codes is first clipped as `judge` clips it.
-    """
+    """The error of an output; `judge` wants that of the original kernel in the same case. With the buffer,
+    what is expected of quantised codes is first clipped as `judge` clips it."""
     largest, squares, count = 0.0, 0.0, 0
     coded = element_type(buffer.type) if buffer is not None and buffer.compare == "codes" else None
     for _, g, e in _array_chunks(got, expected):
@@ -198,12 +192,10 @@ def output_errors(array: str, found: ErrorStats, original: ErrorStats) -> Output
 
 
 def judge_output(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats | None) -> str | None:
-    """None when the output is right, else the reason in words.
-
-    `got` has the buffer's element type and logical shape, `expected` the same shape in float64 (or integers,
-    which alone are exact beyond 2**53). `original` is the original kernel's own error in this case: a
-    candidate may not be much worse. Without it only the problem's tolerance counts.
-    """
+    """None when the output is right, else the reason in words. `got` has the buffer's element type and
+    logical shape, `expected` the same shape in float64 (or integers, which alone are exact beyond 2**53).
+    `original` is the original kernel's own error in this case: a candidate may not be much worse. Without it
+    only the problem's tolerance counts."""
     sums = _Sums()
     rule = _rule_of(buffer, _error_bounds(buffer, original), sums)
     reason = _first_wrong(buffer, got.shape, _array_chunks(got, expected), rule)
@@ -228,10 +220,8 @@ def root_mean_square(squared: float, count: int) -> float:
 
 
 def judge_against_original(buffer: BufferPlan, got: Array, original_output: Array) -> str | None:
-    """The verdict where there is no reference: None when the output matches the original's.
-
-    Where a reference would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places.
-    """
+    """The verdict where there is no reference: None when the output matches the original's. Where a reference
+    would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places."""
     reason = _first_wrong(buffer, got.shape, _array_chunks(got, original_output), _like_original(buffer))
     if reason is not None or buffer.compare != "codes":
         return reason
@@ -253,10 +243,9 @@ def judge_odd(
 ) -> str | None:
     """The verdict on odd values: None where every element is like the original's, which may overflow on its
     way, flush what is denormal or lose digits, or like the reference's: NaN, either infinity, or finite and
-    within the tolerance or twice the original's own error. No integer is wrong where the reference is NaN:
-    C leaves that conversion open; so does `nan_is_open` all NaNs where the original has lost one. Codes at
-    exact ties are the original's, and mixed rows have a rule of their own.
-    """
+    within the tolerance or twice the original's own error. No integer is wrong where the reference is NaN: C
+    leaves that conversion open; so does `nan_is_open` all NaNs where the original has lost one. Codes at
+    exact ties are the original's, and mixed rows have a rule of their own."""
     like, excusable = _like_original(buffer), np.zeros(got.size, dtype=np.bool_)
     if distribution == MIXED and buffer.compare == "close":
         excusable = excused_in_rows(buffer, got, expected, original_output)
@@ -286,10 +275,8 @@ def judge_other_rows(
     buffer: BufferPlan, got: Array, original_output: Array, judged: Sequence[int], at_most: int
 ) -> tuple[str | None, tuple[int, ...]]:
     """The same for the rows that the reference has not `judged`, and the rows for which it should be asked.
-
     Where the two differ both may be right, one a little above what is expected and one a little below: only
-    the reference can tell. No row is named when there would be more than `at_most`.
-    """
+    the reference can tell. No row is named when there would be more than `at_most`."""
     if judged:
         got = got.copy()
         got[list(judged)] = original_output[list(judged)]
@@ -426,11 +413,9 @@ def _exact_rule() -> _CompareRule:
 
 
 def _codes_rule(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
-    """Quantised codes; the reference gives the value before rounding, here first clipped to the type.
-
-    From the nearest code the value is half a step away at most. Another code is right where the two are
-    nearly tied: its distance is a half step and then how far the value is from the tie.
-    """
+    """Quantised codes; the reference gives the value before rounding, here first clipped to the type. From
+    the nearest code the value is half a step away at most. Another code is right where the two are nearly
+    tied: its distance is a half step and then how far the value is from the tie."""
     element = element_type(buffer.type)
 
     def parts(got: Array, expected: Array) -> tuple[Floats, Floats, Floats, Floats]:
@@ -499,11 +484,13 @@ def _first_wrong(
             return None
         place, g, e = first
         why = rule.explain(g, e)
-    index = ", ".join(map(str, np.unravel_index(place, tuple(shape))))
-    return (
-        f"{buffer.name}[{index}] is {_format_element(g)}, expected {_format_element(e)}: {why}; "
-        f"{count} of {math.prod(shape)} elements are wrong"
-    )
+    what = f"{_name_element(buffer.name, place, shape)} is {_format_element(g)}"
+    wrong_of = f"{count} of {math.prod(shape)} elements are wrong"
+    return f"{what}, expected {_format_element(e)}: {why}; {wrong_of}"
+
+
+def _name_element(name: str, place: int, shape: Sequence[int]) -> str:
+    return f"{name}[{', '.join(map(str, np.unravel_index(place, tuple(shape))))}]"
 
 
 def _array_chunks(got: Array, expected: Array) -> Iterator[Chunk]:

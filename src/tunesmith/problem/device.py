@@ -124,11 +124,9 @@ class Occupancy:
 
 
 def compute_occupancy(limits: Limits, resources: Resources, threads: int, shared: int) -> Occupancy | None:
-    """Of one kernel launched with so many threads in a block and so many bytes of dynamic shared memory.
-
-    None where the device or the compiler does not say what it takes to know. `resources` are that kernel's
-    own. Barriers, which may limit it further, no compiler tells.
-    """
+    """Of one kernel launched with so many threads in a block and so many bytes of dynamic shared memory. None
+    where the device or the compiler does not say what it takes to know. `resources` are that kernel's own.
+    Barriers, which may limit it further, no compiler tells."""
     known = (limits.registers_per_sm, limits.shared_per_sm, limits.threads_per_sm, limits.blocks_per_sm)
     if not all(known) or resources.registers is None or resources.shared is None or threads < 1:
         return None

@@ -141,8 +141,7 @@ class Domain:
 
     def sample(self, rng: np.random.Generator, uniform: int | None = None, near: float = 0.0) -> Ints:
         """Random points, each size log-uniform over its values, that of number `uniform` uniform, and of the
-        others this share within a factor of two of a workload's. Most are legal, where that is not rare.
-        """
+        others this share within a factor of two of a workload's. Most are legal, where that is not rare."""
         pools, workloads = [], self.workload_points()
         for number, rule in enumerate(self.problem.contract.sizes):
             within = (np.arange(DRAWN) + rng.random(DRAWN)) / DRAWN
@@ -323,11 +322,9 @@ def probe_sizes(
     served: Sequence[Sizes] = (),
     weak: Sequence[Sizes] = (),
 ) -> tuple[Sizes, ...]:
-    """Fresh sizes to time a configuration at, where all conditions hold and arrays take no more than that.
-
-    Up to half of them are the corners of what is `served`, up to a third lie nearest to the `weak` ones, the
-    rest is drawn at random.
-    """
+    """Fresh sizes to time a configuration at, where all conditions hold and arrays take no more than that. Up
+    to half of them are the corners of what is `served`, up to a third lie nearest to the `weak` ones, the
+    rest is drawn at random."""
     region = _ProbedRegion(domain, most_bytes, inside)
     points = region.points(seed)
     if not len(points):

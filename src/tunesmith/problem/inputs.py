@@ -87,13 +87,11 @@ class RepeatedBlock:
 
 
 def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bool = False) -> RepeatedBlock:
-    """What `draw_array` repeats, for those who lay an array out themselves.
-
-    What the user promises comes first: `values` replaces the distribution, and a `range` alone means uniform
-    within it (up to rounding to the type), or what of an odd distribution fits in. Integers are zeros, ones,
-    or uniform in `range`, else 0 to 100; packed ones else over all their values; special ones have the ends
-    of the range or the type among them. Timed memory serves arrays of all sizes: runs instead of rows.
-    """
+    """What `draw_array` repeats, for those who lay an array out themselves. What the user promises comes
+    first: `values` replaces the distribution, and a `range` alone means uniform within it (up to rounding to
+    the type), or what of an odd distribution fits in. Integers are zeros, ones, or uniform in `range`, else 0
+    to 100; packed ones else over all their values; special ones have the ends of the range or the type among
+    them. Timed memory serves arrays of all sizes: runs instead of rows."""
     if distribution.startswith(PLANTED):
         block = draw_block(buffer, DISTRIBUTIONS[0], seed)
         return replace(block, values=plant_numbers(block.values, buffer, distribution, seed))

@@ -378,10 +378,8 @@ _CACHES: tuple[str, ...] = ("cold", "warm")
 
 
 def known_sizes(root: Table) -> frozenset[str] | None:
-    """Every name that expressions may use for a size; None without a contract, where none can be judged.
-
-    A size that only the workloads mention is a fault of its own, noted once there and not at every use.
-    """
+    """Every name that expressions may use for a size; None without a contract, where none can be judged. A
+    size that only the workloads mention is a fault of its own, noted once there and not at every use."""
     if not isinstance(root.data.get("contract"), dict):
         return None
     names = {*root.names("contract")} - {"require"}
@@ -566,10 +564,8 @@ def _where_launched(expr: Expr, launch: Launch) -> Expr:
 
 
 def try_places(places: Sequence[Place], values: Mapping[str, int], root: Table, at: str) -> list[Place]:
-    """Note what makes no sense with these values; the places that do, to be tried with others.
-
-    What also depends on the device or on a build is left alone.
-    """
+    """Note what makes no sense with these values; the places that do, to be tried with others. What also
+    depends on the device or on a build is left alone."""
     sound: list[Place] = []
     for place in places:
         keys, what, expr, low, high = place
@@ -621,10 +617,7 @@ def read_launches(
         table.needs("grid", "block", hint=f"say how many blocks and threads there are, {_LAUNCH_EXAMPLE}")
         called = table.text("entry")
         if insertable is not None:
-            kernel = root.table("kernel", "[kernel]") if root.names("kernel") else None
-            whose = table if called is not None else kernel or table
-            key = "entry" if "entry" in whose else None
-            check_placeholders(whose, key, "entry", called or entry, insertable)
+            _check_entry(root, table, called, entry, insertable)
         launches.append(
             table.read(
                 Launch,
@@ -639,6 +632,14 @@ def read_launches(
             )
         )
     return tuple(launches)
+
+
+def _check_entry(
+    root: Table, launch: Table, called: str | None, default: str, insertable: Collection[str]
+) -> None:
+    kernel = root.table("kernel", "[kernel]") if root.names("kernel") else None
+    whose = launch if called is not None else kernel or launch
+    check_placeholders(whose, "entry" if "entry" in whose else None, "entry", called or default, insertable)
 
 
 def _read_pdl(table: Table, choices: Collection[str]) -> bool | Expr:
@@ -675,34 +676,26 @@ _LINES = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
 def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader = no_headers) -> Problem:
-    """The problem, or one BadInput with everything that is wrong with it.
-
-    `read(name)` gives the text of a file beside the problem file, and raises BadInput where there is none;
-    `find_header` knows the headers that a CUDA source may include.
-    """
+    """The problem, or one BadInput with everything that is wrong with it. `read(name)` gives the text of a
+    file beside the problem file, and raises BadInput where there is none; `find_header` knows the headers
+    that a CUDA source may include."""
     root = load_toml(text, path=path)
     _refuse_unfilled(root, read)
     root.only(_ROOT)
-    sizes = known_sizes(root)
-    root.needs("name", hint='name the problem: name = "softmax"')
-    name = root.text("name") or ""
-    if name and not LABEL.fullmatch(name):
-        root.fault("name", f"name has {LABEL_RULE}, got {show_value(name)}", "rename it")
+    sizes, name = known_sizes(root), _read_problem_name(root)
     kernel = _read_kernel(root, read, find_header)
     arguments = _read_arguments(root, sizes, kernel.language, read)
-    listed = [argument.name for argument in arguments]
     # Also arguments that have faults, so that a launch that names one is not at fault too.
     named = [table.data.get("name") for table in root.tables("argument", "argument")]
     launches = read_launches(
         root,
         None if sizes is None else (*sizes, *DEVICE_NAMES),
         entry=kernel.entry,
-        default_args=listed,
+        default_args=[argument.name for argument in arguments],
         known_args=[name for name in named if isinstance(name, str)],
         insertable=sizes,
     )
     contract = read_contract(root, sizes)
-    workloads = read_workloads(root, contract, sizes)
     accuracy, arguments = read_accuracy(root, arguments, contract, read)
     problem = Problem(
         name=name,
@@ -710,7 +703,7 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
         arguments=arguments,
         launches=launches,
         contract=contract,
-        workloads=workloads,
+        workloads=read_workloads(root, contract, sizes),
         accuracy=accuracy,
         inputs=read_function(root, "inputs", read),
         traffic=root.expr("traffic", sizes),
@@ -723,6 +716,14 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
         try_problem(problem, root)
     root.faults.raise_any()
     return problem
+
+
+def _read_problem_name(root: Table) -> str:
+    root.needs("name", hint='name the problem: name = "softmax"')
+    name = root.text("name") or ""
+    if name and not LABEL.fullmatch(name):
+        root.fault("name", f"name has {LABEL_RULE}, got {show_value(name)}", "rename it")
+    return name
 
 
 def _refuse_unfilled(root: Table, read: Read) -> None:

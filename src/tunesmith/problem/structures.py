@@ -30,7 +30,6 @@ GROUP = 32  # in each so many elements of `halves` one is the largest
 @dataclass(frozen=True)
 class Structure:
     """What rows of a drawn array look like; one array mixes several. To add one takes a row in the table.
-
     `is_calm`: sums of such a row and its square are about as large as before, so that ordinary rules on
     errors hold. `is_own`: it has no values but the row's own, so a promise on values is kept."""
 
@@ -217,9 +216,8 @@ CODES: tuple[tuple[int, int | None], ...] = (
 
 def lay_halves(rng: Random, values: Array, row: int, pitch: int) -> None:
     """Every element a tie between two codes, where the row's largest magnitude stands for the largest code:
-    whole numbers and a half, or numbers with a bit more than a small float keeps, times a power of two.
-    `rng` is the same for all arrays: rows of one number share a scale, so that their sums are ties as well.
-    """
+    whole numbers and a half, or numbers with a bit more than a small float keeps, times a power of two. `rng`
+    is the same for all arrays: rows of one number share a scale, so that their sums are ties as well."""
     count = max(values.size // pitch, 1)
     kinds, powers = rng.integers(len(CODES), size=count), rng.integers(-3, 4, size=count)
     powers[::3] = 0  # what is rounded as it is

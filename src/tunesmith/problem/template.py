@@ -155,11 +155,9 @@ def find_includes(text: str) -> Iterator[tuple[str, bool]]:
 def user_headers(
     text: str, path: str, find: FindHeader, folders: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Every header of the user's that the source reaches, as included -> text.
-
-    A file has its text under its first spelling alone: compilers that know headers by spelling would take
-    another one for another file, and read what says `#pragma once` twice.
-    """
+    """Every header of the user's that the source reaches, as included -> text. A file has its text under its
+    first spelling alone: compilers that know headers by spelling would take another one for another file, and
+    read what says `#pragma once` twice."""
     found: dict[str, HeaderFile] = {}
     first: dict[str, str] = {}  # path -> its first spelling
     waiting = [HeaderFile(path, text)]
@@ -294,10 +292,8 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Variant:
-    """One concrete kernel: the whole text that is compiled, and how it is launched.
-
-    `domain` holds the conditions over sizes, `device.*` and `resources.*` under which it may run.
-    """
+    """One concrete kernel: the whole text that is compiled, and how it is launched. `domain` holds the
+    conditions over sizes, `device.*` and `resources.*` under which it may run."""
 
     path: str
     source: str
@@ -565,11 +561,9 @@ _AXES = ("x", "y", "z")
 
 
 def hardware_constraints(template: Template, limits: Limits) -> tuple[Constraint, ...]:
-    """One for each limit that some configuration would break, as far as parameters and device decide it.
-
-    A limit that no configuration breaks is left out: as a constraint it would tie parameters together, and
-    these would have to be listed in all their combinations.
-    """
+    """One for each limit that some configuration would break, as far as parameters and device decide it. A
+    limit that no configuration breaks is left out: as a constraint it would tie parameters together, and
+    these would have to be listed in all their combinations."""
     params = {param.name: param for param in template.space.params}
     several = len(template.launches) > 1
     found: dict[Node, Constraint] = {}

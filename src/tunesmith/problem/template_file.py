@@ -28,6 +28,7 @@ from tunesmith.problem.template import (
     Combination,
     FindHeader,
     Remedy,
+    Shape,
     Template,
     find_block,
     find_defines,
@@ -73,10 +74,8 @@ def built_with(root: Table, text: str, headers: Sequence[tuple[str, str]]) -> fr
 
 
 def take_apart(root: Table, title: str, switches: Collection[str]) -> None:
-    """Entries that share a line, `all = [{ A = "1", B = "2" }]`, as entries of the table.
-
-    By the name of one of `switches`, a parameter, they are 0 without it.
-    """
+    """Entries that share a line, `all = [{ A = "1", B = "2" }]`, as entries of the table. By the name of one
+    of `switches`, a parameter, they are 0 without it."""
     table = root.data.get(title)
     if not isinstance(table, dict):
         return
@@ -128,22 +127,12 @@ def parse_template(
     params = _read_params(root, problem)
     default = _read_default(root, params, text)
     macros = _read_defines(root, names, problem)
-    constraints = expand_defines(_read_constraints(root, names), macros)
-    answers = read_answers(root, names.params)
-    shape = read_shape(root, names.params, names.sizes)
-    if shape is not None and not root.faults:
-        shape = replace(
-            shape,
-            prefer=tuple((c.name, c.expr.text) for c in constraints if c.kind == "prefer"),
-            answers=tuple((str(remedy), expr.text) for remedy, expr in answers),
-        )
-        constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
+    constraints, answers, shape = _read_rules(root, names, params, default, macros)
     arguments = [argument.name for argument in problem.arguments]
     workspace = _read_workspace(root, names.before_build, arguments)
-    headers = None
-    if device.find_language(problem.kernel.language).reads_headers:
-        include = problem.kernel.include
-        headers = root.attempt(None, lambda: user_headers(text, path, find_header, include))
+    kernel, headers = problem.kernel, None
+    if device.find_language(kernel.language).reads_headers:
+        headers = root.attempt(None, lambda: user_headers(text, path, find_header, kernel.include))
     built = built_with(root, text, headers or ())
     launches = read_launches(
         root,
@@ -157,7 +146,7 @@ def parse_template(
     template = Template(
         path=path,
         source=text,
-        language=problem.kernel.language,
+        language=kernel.language,
         space=Space(params, constraints),
         default=default,
         launches=expand_defines(launches, macros),
@@ -173,6 +162,27 @@ def parse_template(
         try_out(root, template, problem)
     root.faults.raise_any()
     return template
+
+
+Answers = tuple[tuple[Remedy, Expr], ...]
+
+
+def _read_rules(
+    root: Table,
+    names: _KnownNames,
+    params: tuple[Param, ...],
+    default: Config,
+    macros: Sequence[tuple[str, Expr]],
+) -> tuple[tuple[Constraint, ...], Answers, Shape | None]:
+    """Constraints and answers, with the usual ones where the template has a shape."""
+    constraints = expand_defines(_read_constraints(root, names), macros)
+    answers = _read_answers(root, names.params)
+    shape = read_shape(root, names.params, names.sizes)
+    if shape is not None and not root.faults:
+        prefer = tuple((c.name, c.expr.text) for c in constraints if c.kind == "prefer")
+        shape = replace(shape, prefer=prefer, answers=tuple((str(name), e.text) for name, e in answers))
+        constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
+    return constraints, answers, shape
 
 
 @dataclass(frozen=True)
@@ -328,7 +338,7 @@ def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str
     return tuple(found)
 
 
-def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr], ...]:
+def _read_answers(root: Table, params: Sequence[str]) -> Answers:
     """Conditions over parameters alone: what a search looks at first must be known before any size."""
     whole = root.table_or_empty("answers", "[answers]")
     known = [remedy.value for remedy in Remedy]
@@ -341,21 +351,19 @@ def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr
     tables = [Table(line, (*whole.keys, ALL), whole.label, root.faults) for line in lines]
     for table in tables:
         table.only(known)
-    found: list[tuple[Remedy, Expr]] = []
+    found: dict[Remedy, Expr] = {}
     for table in (whole, *tables):
         for name in (name for name in table.data if table is not whole or name != ALL):
-            if any(name == remedy.value for remedy, _ in found):
+            if name in found:
                 table.fault(name, f"{name} has its condition already", "say once where it is")
+            elif name not in known or (expr := table.expr(name, params)) is None:
                 continue
-            expr = table.expr(name, params) if name in known else None
-            if expr is None:
-                continue
-            if not expr.names:
+            elif expr.names:
+                found[Remedy(name)] = expr
+            else:
                 rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
                 table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
-                continue
-            found.append((Remedy(name), expr))
-    return tuple(found)
+    return tuple(found.items())
 
 
 def exclude_combinations(text: str, rules: Sequence[Combination], path: str) -> str:
@@ -524,11 +532,8 @@ def format_declaration(
     baked: Tables = (),
     in_code: Collection[str] = (),
 ) -> list[str]:
-    """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out.
-
-    `shape`: the usual rules hold, and parameters that are `in_code` have their defaults there. `baked`:
-    parameters, and defines that are 0 without them.
-    """
+    """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out. With a
+    `shape`, parameters that are `in_code` have their defaults there. `baked`: defines by their switches."""
     is_short = in_code if shape is not None else ()
     given = _merge_alike([(p.name, p.short if p.name in is_short else p.text) for p in params])
     named = {title: [(name, toml_string(text)) for name, text in pairs] for title, pairs in conditions}
@@ -542,9 +547,7 @@ def format_declaration(
                 lines += _shape_lines(shape)
             lines += _pack_table(title, pairs) if title in packed else _toml_table_lines(title, pairs)
         lines += ["[defines]"] if not named["defines"] and any(pairs for _, pairs in baked) else []
-        for switch, entries in baked:
-            rows = _inline_rows([(name, toml_string(text)) for name, text in entries])
-            lines += _table_list_lines(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
+        lines += [line for switch, entries in baked for line in _switched_lines(switch, entries)]
         lines += _toml_table_lines("workspace", workspace)
         if flags and "require" in packed:
             lines.insert(1, f"build.flags = {_toml_list(flags)}")
@@ -556,6 +559,11 @@ def format_declaration(
     if len(lines) > MOST_LINES:
         lines = written((*several, "require", "prefer"))
     return [f"// {line}".rstrip() for line in lines]
+
+
+def _switched_lines(switch: str, entries: Pairs) -> list[str]:
+    rows = _inline_rows([(name, toml_string(text)) for name, text in entries])
+    return _table_list_lines(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
 
 
 def _merge_alike(params: Pairs) -> Pairs:

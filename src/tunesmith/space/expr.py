@@ -584,9 +584,7 @@ def _bind_chain(left: Node, links: tuple[tuple[CompareOp, Node], ...], values: M
 
 def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[str, int]) -> Node:
     """Drop operands that change nothing; stop at one that settles it, since nothing after it is looked at.
-
-    What stands before the settling operand stays: it may have no value, and then the whole has none.
-    """
+    What stands before the settling operand stays: it may have no value, and then the whole has none."""
     remaining: list[Node] = []
     for operand in operands:
         operand = _bind_node(operand, values)

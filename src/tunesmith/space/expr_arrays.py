@@ -127,10 +127,8 @@ def _read_column(column: Ints | int | None) -> _Column:
 
 
 def _mask_excess(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
-    """Keep the numbers where bounds allow no excess, else mask each row that exceeds.
-
-    Needs numbers that have not wrapped around, or only 2**63 to -2**63, which exceeds as well.
-    """
+    """Keep the numbers where bounds allow no excess, else mask each row that exceeds. Needs numbers that have
+    not wrapped around, or only 2**63 to -2**63, which exceeds as well."""
     if low < -LIMIT or high > LIMIT:
         excess = (numbers > LIMIT) | (numbers < -LIMIT)
         undefined = _merge_masks(undefined, excess)

@@ -193,11 +193,8 @@ def group_distances(encoding: Encoding, positions: Positions) -> Matrix:
 
 
 def posterior_loss(encoding: Encoding, logs: Vector, apart: Matrix, targets: Matrix) -> tuple[float, Vector]:
-    """Minus the log posterior of the hyperparameters, and its gradient.
-
-    `apart` are the `distances`. `targets` has a column for each function that shares the kernel, and these
-    count as one, on average.
-    """
+    """Minus the log posterior of the hyperparameters, and its gradient. `apart` are the `distances`.
+    `targets` has a column for each function that shares the kernel, and these count as one, on average."""
     settings = Hyperparameters(logs)
     count, functions = targets.shape
     reach, share = _single_param_reach(encoding), settings.alone / len(encoding.params)
