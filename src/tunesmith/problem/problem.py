@@ -6,11 +6,11 @@ import base64
 import binascii
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from msgspec import Meta
@@ -213,9 +213,7 @@ class Argument:
 
     def bind(self, limits: Mapping[str, int]) -> Argument:
         """The same with a device's limits in place of their names."""
-        shape, strides = (tuple(e.bind(limits) for e in exprs) for exprs in (self.shape, self.strides))
-        value = self.value.bind(limits) if isinstance(self.value, Expr) else self.value
-        return replace(self, shape=shape, strides=strides, value=value)
+        return map_exprs(self, lambda expr: expr.bind(limits))
 
 
 @dataclass(frozen=True)
@@ -274,8 +272,27 @@ class Contract:
 
     def bind(self, limits: Mapping[str, int]) -> Contract:
         """The same with a device's limits in place of their names."""
-        bound = [replace(c, expr=c.expr.bind(limits)) for c in self.require]
-        return replace(self, require=tuple(bound))
+        return map_exprs(self, lambda expr: expr.bind(limits))
+
+
+T = TypeVar("T")
+
+
+def map_exprs(value: T, change: Callable[[Expr], Expr]) -> T:
+    """An expression, or what has some, with each of them changed."""
+
+    def changed(part: Any) -> Any:
+        match part:
+            case Expr():
+                return change(part)
+            case tuple():
+                return tuple(map(changed, part))
+            case Argument() | Launch() | Constraint() | Contract():
+                return replace(part, **{f.name: changed(getattr(part, f.name)) for f in fields(part)})
+        return part
+
+    found: T = changed(value)
+    return found
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
-from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.problem.problem import Argument, Launch, Problem, Workload, map_exprs
 from tunesmith.source.lex import blank_elements, find_directives, join_spliced_lines
 from tunesmith.space import expr_arrays
 from tunesmith.space.configset import Config, ConfigSet, Param
@@ -172,7 +172,8 @@ def user_headers(
                 found[spelling] = header
                 first.setdefault(header.path, spelling)
                 size += len(header.text.encode(errors="surrogatepass"))
-                _refuse_too_much(len(found), size, spelling)
+                if len(found) > MOST_FILES or size > MOST_BYTES:
+                    raise _too_many_headers(len(found), size, spelling)
             elif found[spelling].text != header.text:
                 files = f"{found[spelling].path} and {header.path} (included by {file.path})"
                 hint = "include one of them by another path, for instance with its folder's name"
@@ -185,21 +186,17 @@ def user_headers(
     return tuple((one, text if one == whole else f"#include <{whole}>\n") for one, whole, text in spelled)
 
 
-def _refuse_too_much(count: int, size: int, spelling: str) -> None:
-    if count <= MOST_FILES and size <= MOST_BYTES:
-        return
+def _too_many_headers(count: int, size: int, spelling: str) -> BadInput:
     rule = f"a kernel's own headers are at most {MOST_FILES} files and {MOST_BYTES >> 20} MiB"
     hint = "take folders of libraries out of include, or include only the headers that the kernel uses"
-    raise BadInput(f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"', hint=hint)
+    return BadInput(f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"', hint=hint)
 
 
 def with_counts(text: str, values: Mapping[str, object]) -> str:
     """`#pragma unroll N` with the value of N: nvcc's host compiler expands no macro in a pragma."""
-
-    def counted(pragma: re.Match[str]) -> str:
-        return WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0])
-
-    return _UNROLL.sub(counted, text)
+    return _UNROLL.sub(
+        lambda pragma: WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0]), text
+    )
 
 
 def macro_lines(macros: Iterable[tuple[str, object]]) -> str:
@@ -411,7 +408,7 @@ class Template:
             inserts[name] = parse_expr(name).evaluate(sizes)
             domain.append(parse_expr(f"{name} == {inserts[name]}"))
         insert = {name: str(value) for name, value in inserts.items()}
-        workspace = [replace(a, shape=tuple(e.bind(values) for e in a.shape)) for a in self.workspace]
+        workspace = map_exprs(self.workspace, lambda expr: expr.bind(values))
         flags = (*problem.kernel.flags, *(fill_placeholders(flag, insert) for flag in self.flags))
         launches = made_launches(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
@@ -531,14 +528,9 @@ def builds_of(
 
 
 def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
-    axes = (launch.grid, launch.block, launch.cluster)
-    grid, block, cluster = (tuple(e.bind(values) for e in each) for each in axes)
-    shared = launch.shared.bind(values) if launch.shared is not None else None
-    when = launch.when.bind(values) if launch.when is not None else None
-    pdl = launch.pdl if isinstance(launch.pdl, bool) else launch.pdl.bind(values)
-    pdl = pdl if isinstance(pdl, bool) or pdl.names else pdl.holds({})
-    entry = fill_placeholders(launch.entry, insert)
-    return Launch(entry, grid, block, launch.args, shared, cluster, launch.cooperative, pdl, when)
+    bound = map_exprs(launch, lambda expr: expr.bind(values))
+    pdl = bound.pdl if isinstance(bound.pdl, bool) or bound.pdl.names else bound.pdl.holds({})
+    return replace(bound, entry=fill_placeholders(launch.entry, insert), pdl=pdl)
 
 
 def made_launches(launches: Iterable[Launch]) -> tuple[Launch, ...]:

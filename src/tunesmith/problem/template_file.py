@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 from tunesmith.base.errors import BadInput
 from tunesmith.problem import device
 from tunesmith.problem.default_rules import read_shape, with_facts, with_usual
 from tunesmith.problem.device import DEVICE_NAMES, RESOURCE_NAMES
-from tunesmith.problem.problem import Argument, Launch, Problem
+from tunesmith.problem.problem import Argument, Launch, Problem, map_exprs
 from tunesmith.problem.problem_file import (
     IDENTIFIER,
     check_placeholders,
@@ -51,18 +51,11 @@ def expand_defines(value: T, defines: Sequence[tuple[str, Expr]]) -> T:
     """An expression, or what has some, with what [defines] says in place of its names."""
     texts = {name: f"({expr.text})" for name, expr in defines}
 
-    def expand(part: Any) -> Any:
-        match part:
-            case Expr() if not part.names.isdisjoint(texts):
-                return parse_expr(_NAME.sub(lambda name: texts.get(name[0], name[0]), part.text))
-            case tuple():
-                return tuple(map(expand, part))
-            case Constraint() | Argument() | Launch():
-                return replace(part, **{f.name: expand(getattr(part, f.name)) for f in fields(part)})
-        return part
+    def expand(expr: Expr) -> Expr:
+        text = _NAME.sub(lambda name: texts.get(name[0], name[0]), expr.text)
+        return expr if expr.names.isdisjoint(texts) else parse_expr(text)
 
-    expanded: T = expand(value)
-    return expanded
+    return map_exprs(value, expand)
 
 
 def built_with(root: Table, text: str, headers: Sequence[tuple[str, str]]) -> frozenset[str]:

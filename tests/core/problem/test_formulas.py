@@ -40,9 +40,8 @@ FILES = {"kernel.fake": "void gather();", "inputs.py": "def make(rng):\n    retu
 
 
 def a_plan(problem: Problem, rows: int = 3, d: int = 5) -> Plan:
-    made = plan_launch(
-        problem, original_variant(problem), {"rows": rows, "d": d}, FakeBackend().devices()[0], None
-    )
+    device, sizes = FakeBackend().devices()[0], {"rows": rows, "d": d}
+    made = plan_launch(problem, original_variant(problem), sizes, device, None)
     assert isinstance(made, Plan)
     return made
 

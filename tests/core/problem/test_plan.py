@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,25 +50,20 @@ def variant(*launches: Launch, arguments: tuple[Argument, ...] = (), domain: tup
     return Variant("k.cl", "", "opencl", (), launches or (launch(),), arguments, conditions)
 
 
-class Where(TypedDict, total=False):
-    device: Device
-    resources: Resources
-
-
-def plan_or_refuse(
-    made: Variant, sizes: Mapping[str, int] = SIZES, **where: Unpack[Where]
+def plan_of(
+    made: Variant, sizes: Mapping[str, int], device: Device = DEVICE, **more: Any
 ) -> Plan | CannotRun:
-    return plan_launch(PROBLEM, made, sizes, where.get("device", DEVICE), where.get("resources"))
+    return plan_launch(PROBLEM, made, sizes, device, more.get("resources"))
 
 
-def planned(made: Variant, sizes: Mapping[str, int] = SIZES, **where: Unpack[Where]) -> Plan:
-    plan = plan_or_refuse(made, sizes, **where)
+def planned(made: Variant, sizes: Mapping[str, int] = SIZES, **where: Any) -> Plan:
+    plan = plan_of(made, sizes, **where)
     assert isinstance(plan, Plan), plan
     return plan
 
 
-def refused(made: Variant, sizes: Mapping[str, int] = SIZES, **where: Unpack[Where]) -> CannotRun:
-    refusal = plan_or_refuse(made, sizes, **where)
+def refused(made: Variant, sizes: Mapping[str, int] = SIZES, **where: Any) -> CannotRun:
+    refusal = plan_of(made, sizes, **where)
     assert isinstance(refusal, CannotRun), refusal
     return refusal
 

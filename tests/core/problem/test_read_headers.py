@@ -97,10 +97,8 @@ def test_a_file_has_its_text_under_its_first_spelling_alone() -> None:
 
 
 def test_a_header_that_includes_itself_ends() -> None:
-    assert list(reached('#include "a.h"', {"src/a.h": '#include "a.h"\n#include "../src/a.h"'})) == [
-        "a.h",
-        "../src/a.h",
-    ]
+    files = {"src/a.h": '#include "a.h"\n#include "../src/a.h"'}
+    assert list(reached('#include "a.h"', files)) == ["a.h", "../src/a.h"]
 
 
 def test_one_spelling_for_two_files_is_refused_with_both() -> None:
@@ -113,12 +111,8 @@ def test_one_spelling_for_two_files_is_refused_with_both() -> None:
 
 
 def test_what_such_twins_include_is_looked_for_beside_each() -> None:
-    files = {
-        "src/c.h": '#include "own.h"',
-        "src/x/b.h": '#include "c.h"',
-        "src/x/c.h": '#include "own.h"',
-        "src/x/own.h": "beside the second",
-    }
+    beside = {"src/x/b.h": '#include "c.h"', "src/x/own.h": "beside the second"}
+    files = {**dict.fromkeys(("src/c.h", "src/x/c.h"), '#include "own.h"'), **beside}
     assert reached('#include "c.h"\n#include "x/b.h"', files)["own.h"] == "beside the second"
 
 

@@ -53,11 +53,8 @@ def test_what_every_configuration_keeps_to_is_no_constraint() -> None:
 
 def test_threads_axes_and_shared_memory() -> None:
     made = template({"X": (32, 512), "Y": (1, 2, 128)}, launch("X;1;Y", "X * 100"))
-    assert names(made) == [
-        "device: threads per block",
-        "device: block axis z",
-        "device: shared memory per block",
-    ]
+    limits = ("threads per block", "block axis z", "shared memory per block")
+    assert names(made) == [f"device: {limit}" for limit in limits]
     assert left(made) == [{"X": 32, "Y": 1}, {"X": 32, "Y": 2}]
     assert all(c.kind == "require" for c in hardware_constraints(made, LIMITS))
 
