@@ -225,7 +225,7 @@ def usual_rules(
     there.update(f"-{word}" for word in USUAL if word not in there)
     absent = {word: shape.fixed.get(word, value) for word, value in USUAL.items() if word not in usual}
 
-    def said(needs: str, text: str) -> Expr | None:
+    def fill_rule(needs: str, text: str) -> Expr | None:
         if not there.issuperset(needs.split()):
             return None
         try:
@@ -235,10 +235,10 @@ def usual_rules(
         expr = bind_and_simplify(parse_expr(WORD.sub(lambda m: usual.get(m[0], m[0]), filled)), absent)
         return expr if expr.names & default.keys() else None
 
-    prefer = [(name, expr) for name, needs, text in _PREFER if (expr := said(needs, text)) is not None]
+    prefer = [(name, expr) for name, needs, text in _PREFER if (expr := fill_rule(needs, text)) is not None]
     answers: dict[Remedy, Expr] = {}
     for remedy, needs, text in _ANSWERS:
-        if (expr := said(needs, text)) is not None:
+        if (expr := fill_rule(needs, text)) is not None:
             answers[remedy] = disjoin_exprs(answers.get(remedy), expr)
     return prefer, list(answers.items())
 

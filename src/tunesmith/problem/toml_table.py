@@ -257,9 +257,8 @@ class Table:
         found: tuple[str, ...] | None = self._entry(key, tuple[str, ...])
         return found or ()
 
-    def flag(self, key: str, default: bool = False) -> bool:
-        found: bool | None = self._entry(key, bool)
-        return default if found is None else found
+    def flag(self, key: str) -> bool:
+        return bool(self._entry(key, bool))
 
     def integer(self, key: str, *, low: int, high: int = LIMIT) -> int | None:
         found: int | None = self._entry(key, Annotated[int, Meta(ge=low, le=high)])

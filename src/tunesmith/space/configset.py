@@ -257,7 +257,7 @@ class _Growth:
         mesh = np.ix_(*(np.array(self.params[axis].values, dtype=np.int64) for axis in axes))
         columns = {self.params[axis].name: values for axis, values in zip(axes, mesh, strict=True)}
         shape = tuple(len(self.params[axis].values) for axis in axes)
-        return self.judge(rules, columns, shape).reshape(-1, shape[-1])
+        return self.judge_rules(rules, columns, shape).reshape(-1, shape[-1])
 
     def judge_rows(self, rules: Sequence[ParamRule], others: Sequence[int], index: int, block: slice) -> Ids:
         """The same for the rows of a block, one by one."""
@@ -268,9 +268,9 @@ class _Growth:
             columns[self.params[other].name] = values[here][:, np.newaxis]
         domain = np.array(self.params[index].values, dtype=np.int64)
         columns[self.params[index].name] = domain[np.newaxis, :]
-        return self.judge(rules, columns, (block.stop - block.start, len(domain)))
+        return self.judge_rules(rules, columns, (block.stop - block.start, len(domain)))
 
-    def judge(
+    def judge_rules(
         self, rules: Sequence[ParamRule], columns: dict[str, NDArray[np.int64]], shape: tuple[int, ...]
     ) -> Ids:
         ids = np.ones(prod(shape), dtype=np.int32)

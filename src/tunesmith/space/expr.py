@@ -309,87 +309,88 @@ class _ExprReader:
             raise self.refused(f"{error.msg.split('. ')[0]}, {place}") from error
         except (RecursionError, MemoryError, ValueError) as error:
             raise self.refused("it is nested too deeply", hint="split it up") from error
-        return self.node(tree.body, 1)
+        return self.read_node(tree.body, 1)
 
     def refused(self, reason: str, *, hint: str | None = None) -> ExprError:
         habit = next((advice for pattern, advice in _HABITS if pattern.search(self.text)), None)
         message = f'"{shorten_text(self.text)}" is not an expression: {reason}'
         return ExprError(message, hint=hint or habit or _ALLOWED_IN_EXPRESSIONS)
 
-    def node(self, tree: ast.expr, depth: int) -> Node:
+    def read_node(self, tree: ast.expr, depth: int) -> Node:
         if depth > MAX_DEPTH:
             raise self.refused(f"it is nested more than {MAX_DEPTH} deep", hint="split it up")
         depth += 1
         match tree:
             case ast.Constant(value):
-                return Num(self.integer(value))
+                return Num(self.read_integer(value))
             case ast.Name(id):
-                return self.name(id)
+                return self.read_name(id)
             case ast.Attribute(ast.Name(space), field):
-                return self.dotted(space, field)
+                return self.read_dotted(space, field)
             case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-                return Num(-self.integer(value))
+                return Num(-self.read_integer(value))
             case ast.UnaryOp(ast.USub(), operand):
-                return Neg(self.node(operand, depth))
+                return Neg(self.read_node(operand, depth))
             case ast.UnaryOp(ast.Not(), operand):
-                return Not(self.node(operand, depth))
+                return Not(self.read_node(operand, depth))
             case ast.BinOp(left, op, right) if type(op) in _OPERATOR_SIGNS:
-                return Arithmetic(_OPERATOR_SIGNS[type(op)], self.node(left, depth), self.node(right, depth))
+                sign = _OPERATOR_SIGNS[type(op)]
+                return Arithmetic(sign, self.read_node(left, depth), self.read_node(right, depth))
             case ast.BoolOp(joint, operands):
-                parts = tuple(self.node(operand, depth) for operand in operands)
+                parts = tuple(self.read_node(operand, depth) for operand in operands)
                 return Logic("and" if isinstance(joint, ast.And) else "or", parts)
             case ast.Compare():
-                return self.comparison(tree, depth)
+                return self.read_comparison(tree, depth)
             case ast.IfExp(test, then, other):
-                return Conditional(self.node(test, depth), self.node(then, depth), self.node(other, depth))
+                return Conditional(*(self.read_node(part, depth) for part in (test, then, other)))
             case ast.Call(ast.Name(function), args, []):
-                return self.call(function, args, depth)
+                return self.read_call(function, args, depth)
             case _:
-                raise self.refused(f"'{self.source(tree)}' is not allowed")
+                raise self.refused(f"'{self.source_of(tree)}' is not allowed")
 
-    def source(self, tree: ast.expr) -> str:
+    def source_of(self, tree: ast.expr) -> str:
         return shorten_text(self.line[tree.col_offset : tree.end_col_offset])
 
-    def integer(self, value: object) -> int:
+    def read_integer(self, value: object) -> int:
         if type(value) is not int:
             raise self.refused(f"'{value!r}' is not an integer")
         if value > LIMIT:
             raise self.refused("an integer in it is larger than 2**62", hint=_SMALLER)
         return value
 
-    def name(self, name: str) -> Variable:
+    def read_name(self, name: str) -> Variable:
         if name in FUNCTIONS:
             raise self.refused(f"'{name}' is a function", hint=f"call it: {name}(...)")
         if name in NAMESPACES:
             raise self.refused(f"'{name}' alone has no value", hint=f"name one of its fields: {name}.<field>")
-        return self.known(name)
+        return self.read_known_name(name)
 
-    def dotted(self, space: str, field: str) -> Variable:
+    def read_dotted(self, space: str, field: str) -> Variable:
         if space not in NAMESPACES or not _FIELD.fullmatch(field):
             allowed = " and ".join(f"{namespace}.<field>" for namespace in NAMESPACES)
             raise self.refused(f"'{space}.{field}' is not allowed", hint=f"names with a dot are {allowed}")
-        return self.known(f"{space}.{field}")
+        return self.read_known_name(f"{space}.{field}")
 
-    def known(self, name: str) -> Variable:
+    def read_known_name(self, name: str) -> Variable:
         if self.names is not None and name not in self.names:
             boolean = "write 1 for true and 0 for false" if name in ("true", "false") else None
             raise _unknown_name(name, self.text, self.names, boolean or suggest_name(name, self.names))
         return Variable(name)
 
-    def comparison(self, tree: ast.Compare, depth: int) -> Node:
+    def read_comparison(self, tree: ast.Compare, depth: int) -> Node:
         left, op, right = tree.left, tree.ops[0], tree.comparators[0]
         if len(tree.ops) == 1 and isinstance(op, ast.In | ast.NotIn):
-            return OneOf(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
+            return OneOf(self.read_node(left, depth), self.read_options(right), isinstance(op, ast.NotIn))
         links: list[tuple[CompareOp, Node]] = []
         for op, right in zip(tree.ops, tree.comparators, strict=True):
             if isinstance(op, ast.In | ast.NotIn):
                 raise self.refused("'in' cannot be part of a chain", hint="join two comparisons with 'and'")
             if type(op) not in _RELATIONS:
                 raise self.refused("'is' is not allowed", hint="compare with '==' or '!='")
-            links.append((_RELATIONS[type(op)], self.node(right, depth)))
-        return Compare(self.node(left, depth), tuple(links))
+            links.append((_RELATIONS[type(op)], self.read_node(right, depth)))
+        return Compare(self.read_node(left, depth), tuple(links))
 
-    def options(self, tree: ast.expr) -> tuple[int, ...]:
+    def read_options(self, tree: ast.expr) -> tuple[int, ...]:
         rule = "write the integers in parentheses or brackets: x in (1, 2) or x in [1]"
         if not isinstance(tree, ast.Tuple | ast.List) or not tree.elts:
             raise self.refused("'in' needs a list of integers on its right", hint=rule)
@@ -397,14 +398,14 @@ class _ExprReader:
         for element in tree.elts:
             match element:
                 case ast.Constant(value):
-                    values.append(self.integer(value))
+                    values.append(self.read_integer(value))
                 case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-                    values.append(-self.integer(value))
+                    values.append(-self.read_integer(value))
                 case _:
-                    raise self.refused(f"the list after 'in' holds '{self.source(element)}'", hint=rule)
+                    raise self.refused(f"the list after 'in' holds '{self.source_of(element)}'", hint=rule)
         return tuple(values)
 
-    def call(self, function: str, args: list[ast.expr], depth: int) -> FunctionCall:
+    def read_call(self, function: str, args: list[ast.expr], depth: int) -> FunctionCall:
         if function not in FUNCTIONS:
             hint = suggest_name(function, FUNCTIONS) or f"functions: {', '.join(FUNCTIONS)}"
             raise self.refused(f"there is no function '{function}'", hint=hint)
@@ -413,7 +414,7 @@ class _ExprReader:
             wants = arity or "at least 2"
             reason = f"{function} takes {wants} arguments, got {len(args)}"
             raise self.refused(reason, hint=f"give it {wants}")
-        return FunctionCall(cast("Function", function), tuple(self.node(arg, depth) for arg in args))
+        return FunctionCall(cast("Function", function), tuple(self.read_node(arg, depth) for arg in args))
 
 
 def _unknown_name(name: str, text: str, names: Collection[str], hint: str | None) -> ExprError:
@@ -603,11 +604,8 @@ def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[s
     return Compare(alone, (("!=", Num(0)),))  # `1 and x` is 0 or 1, not x
 
 
-# -- The values of float scalars: numbers and sizes, + - * / and sqrt, in double precision.
-#
-# No other function: these alone give the same result, to the last bit, in every language that a result is
-# delivered in.
-
+# The values of float scalars: numbers and sizes, + - * / and sqrt, in double precision. No other function:
+# these alone give the same result, to the last bit, in every language that a result is delivered in.
 
 RealOp = Literal["+", "-", "*", "/"]
 LONGEST_REAL = 500  # characters

@@ -291,7 +291,7 @@ class Posterior:
 
     def expect(self, which: NDArray[np.int64]) -> None:
         """Take it that these candidates turn out as the means say: all else that is near becomes certain."""
-        shared = self._shared(np.arange(len(self._candidates)), which)
+        shared = self._shared_covariance(np.arange(len(self._candidates)), which)
         kernel = shared[which]
         kernel.flat[:: len(kernel) + 1] = np.maximum(np.diag(kernel), 1e-10) + self._settings.noise + JITTER
         columns = shared @ _inverse_of_lower(np.linalg.cholesky(kernel)).T
@@ -300,9 +300,9 @@ class Posterior:
 
     def joint(self, kept: NDArray[np.int64]) -> JointPosterior:
         """Of these candidates alone."""
-        return JointPosterior(self.means[kept], self._shared(kept, kept), self._settings.noise)
+        return JointPosterior(self.means[kept], self._shared_covariance(kept, kept), self._settings.noise)
 
-    def _shared(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> Matrix:
+    def _shared_covariance(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> Matrix:
         """What they have in common beyond what is known."""
         here, there = self._candidates[some], self._candidates[others]
         shared = covariance_matrix(self._encoding, self._settings, here, there)
