@@ -368,7 +368,7 @@ SIZES = (2, 3, 17, 100, 4096, 50_000, 2_500_000)
 def test_stretches_change_places_in_pairs_and_go_back(count: int) -> None:
     b = buffer("float32", count)
     before = np.arange(count)
-    for seed in range(1, 20):
+    for seed in range(1, 20 if count < 1_000_000 else 4):
         after = before.copy()
         for to, source, length in swap_moves(b, seed):
             assert 0 <= to <= count - length
