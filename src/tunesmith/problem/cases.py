@@ -39,15 +39,12 @@ from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.problem.structures import PLANTED
 from tunesmith.problem.template import Variant
 from tunesmith.source.lex import Token, lex, read_number
-from tunesmith.space.expr import Compare, Node, Num, OneOf, operands_of_node, parse_expr, product_text
+from tunesmith.space.expr import Compare, Node, Num, OneOf, iterate_nodes, parse_expr, product_text
 
-# -- The constants that a kernel may compare a size with, and sizes at, just below and just above each.
-#
-# A path for 528 and more is reached by no small case and by few random ones. Whatever number stands in a
-# variant's conditions, its launches or its text may be such a bound: those in comparisons come first, and
-# those
-# that are no power of two, around which every kernel is tested anyway.
-
+# The constants that a kernel may compare a size with. A path for 528 and more is reached by no small case and
+# by few random ones. Whatever number stands in a variant's conditions, its launches or its text may be such a
+# bound: those in comparisons come first, and those that are no power of two, around which every kernel is
+# tested anyway.
 
 MOST = 1 << 40  # beyond it no size goes
 SMALL = 16  # edge cases have all around these
@@ -61,25 +58,14 @@ _INTEGER_TYPES = frozenset(("int", "unsigned", "long", "short", "char", "size_t"
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 _PRECEDENCE = {"*": 3, "/": 3, "%": 3, "+": 2, "-": 2, "<<": 1, ">>": 1}
 _COMPUTE: dict[str, Callable[[int, int], int]] = {
-    "*": operator.mul,
-    "/": operator.floordiv,
-    "%": operator.mod,
-    "+": operator.add,
-    "-": operator.sub,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-}
+    "*": operator.mul, "/": operator.floordiv, "%": operator.mod, "+": operator.add, "-": operator.sub,
+    "<<": operator.lshift, ">>": operator.rshift,
+}  # fmt: skip
 # `n op k` compared with c: where n is then.
 _UNDONE: dict[str, Callable[[int, int], int]] = {
-    "*": lambda c, k: -(-c // k),
-    "/": operator.mul,
-    "%": operator.add,
-    "&": lambda c, k: c + k + 1,
-    "+": operator.sub,
-    "-": operator.add,
-    "<<": operator.rshift,
-    ">>": operator.lshift,
-}
+    "*": lambda c, k: -(-c // k), "/": operator.mul, "%": operator.add, "&": lambda c, k: c + k + 1,
+    "+": operator.sub, "-": operator.add, "<<": operator.rshift, ">>": operator.lshift,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,8 +81,9 @@ def collect_constants(variant: Variant, rng: np.random.Generator | None = None) 
     exprs = [*variant.domain, *(e for launch in variant.launches for e in (*launch.grid, *launch.block))]
     compared, mentioned = Counter[int](), Counter[int]()
     for expr in exprs:
-        compared.update(_in_conditions(expr.tree))
-        mentioned.update(_tree_numbers(expr.tree))
+        for node in iterate_nodes(expr.tree):
+            compared.update(_compared_numbers(node))
+            mentioned.update([node.value] if isinstance(node, Num) else ())
     in_text = _in_text("\n".join([*(text for _, text in variant.headers), variant.source]), variant.language)
     compared.update(in_text[0])
     mentioned.update(in_text[1])
@@ -120,27 +107,18 @@ def common_constants(variant: Variant) -> Constants:
     """Those of all configurations of a template: by what stands in its own text, before any value of a
     parameter is put in. They share what the reference says of such cases."""
     _, marker, text = variant.source.partition("\n#line 1 ")
-    own = replace(variant, source=text.partition("\n")[2]) if marker and variant.config else variant
-    return collect_constants(replace(own, domain=(), launches=()))
+    source = text.partition("\n")[2] if marker and variant.config else variant.source
+    return collect_constants(replace(variant, source=source, domain=(), launches=()))
 
 
-def _tree_numbers(node: Node) -> Iterator[int]:
-    if isinstance(node, Num):
-        yield node.value
-    for child in operands_of_node(node):
-        yield from _tree_numbers(child)
-
-
-def _in_conditions(node: Node) -> Iterator[int]:
+def _compared_numbers(node: Node) -> tuple[int, ...]:
     match node:
         case Compare(left, links):
-            yield from (
-                side.value for side in (left, *(right for _, right in links)) if isinstance(side, Num)
-            )
+            sides = (left, *(right for _, right in links))
+            return tuple(side.value for side in sides if isinstance(side, Num))
         case OneOf(_, options):
-            yield from options
-    for child in operands_of_node(node):
-        yield from _in_conditions(child)
+            return options
+    return ()
 
 
 def _expanded_tokens(text: str, language: str) -> Sequence[Token]:
@@ -159,9 +137,8 @@ def _expanded_tokens(text: str, language: str) -> Sequence[Token]:
 @lru_cache(maxsize=64)
 def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers that something is compared with, and all others."""
-    words = fold_constants(
-        [word for token in _expanded_tokens(text, language) if (word := _token_word(token)) is not None]
-    )
+    tokens = _expanded_tokens(text, language)
+    words = fold_constants([word for token in tokens if (word := _token_word(token)) is not None])
     compared: list[int] = []
     mentioned: list[int] = []
     remainders: set[tuple[int, int]] = set()  # `n % 97 == 5`: 97 and 5
@@ -171,10 +148,9 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
         for step in (-1, 1):  # the comparison stands before it, or behind it
             if _word_at(words, at + step) in _COMPARISONS:
                 compared.append(word)
-                compared += _invert_factors(words, at + step, step, word)
-                remainders |= {
-                    (factor, word) for factor, sign in _find_factor(words, at + step, step) if sign == "%"
-                }
+                factors = list(_find_factor(words, at + step, step))
+                compared += _invert_factors(factors, word)
+                remainders |= {(factor, word) for factor, sign in factors if sign == "%"}
         if _word_at(words, at - 1) == ">>" and 0 <= word < 40:
             mentioned.append(1 << word)
         mentioned.append(word)
@@ -191,17 +167,16 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
 
 def _of_roots(words: Sequence[Word], compared: Sequence[int]) -> list[int]:
     """528 of `n * n > 278784`, 278784 of `sqrt(n) > 528`."""
-    squares = any(
-        _is_name(a) and a == b for a, sign, b in zip(words, words[1:], words[2:], strict=False) if sign == "*"
-    )
+    triples = zip(words, words[1:], words[2:], strict=False)
+    squares = any(sign == "*" and a == b and _is_name(a) for a, sign, b in triples)
     roots = any("sqrt" in word for word in words if isinstance(word, str))
     found = [isqrt(value) for value in compared if squares and value > SMALL * SMALL]
     return found + [value * value for value in compared if roots and SMALL < value * value <= MOST]
 
 
-def _invert_factors(words: Sequence[Word], at: int, step: int, value: int) -> Iterator[int]:
-    """`n * 3 < 1584`: 528, where the comparison stands at this place and `value` on its other side."""
-    for factor, sign in _find_factor(words, at, step):
+def _invert_factors(factors: Sequence[tuple[int, str]], value: int) -> Iterator[int]:
+    """`n * 3 < 1584`: 528, where `value` stands on the other side of the comparison."""
+    for factor, sign in factors:
         if 0 < factor <= (40 if sign in ("<<", ">>") else MOST):
             yield _UNDONE[sign](value, factor)
 
@@ -293,13 +268,11 @@ def threshold_sizes(
     for wanted in zip_longest(*ordered):
         point = [int(rng.choice(pool)) if v is None else v for v, pool in zip(wanted, small, strict=True)]
         rank = min(one.index(v) for one, v in zip(lists, wanted, strict=True) if v is not None)
-        together = _first_legal(domain, np.array([point], dtype=np.int64), limit)
-        alone = (
-            []
-            if together
-            else [_isolated_size(domain, wanted, i, small, rng, limit) for i in range(len(rules))]
-        )
-        found |= {sizes: rank for sizes in (together, *alone) if sizes is not None}
+        tried = [_first_legal(domain, np.array([point], dtype=np.int64), limit)]
+        if not tried[0]:
+            alone = [(size, value) for size, value in enumerate(wanted) if value is not None]
+            tried = [_isolated_size(domain, size, value, small, rng, limit) for size, value in alone]
+        found |= {sizes: rank for sizes in tried if sizes is not None}
     telling = sorted(found, key=found.__getitem__)[:room]
     lengths = (sizes for value in values for sizes in _by_length(domain, value, rng, limit))
     return tuple(dict.fromkeys([*telling, *islice(lengths, most - len(telling))]))
@@ -329,10 +302,8 @@ def _sizes_around(domain: Domain, rule: SizeRule, values: Sequence[int], most: i
         if not rule.min - rule.multiple_of <= value <= rule.max + rule.multiple_of:
             continue
         near = domain.legal_values(rule, value + steps)
-        below, above = near[near < value], near[near > value]
-        found.update(
-            dict.fromkeys((*near[near == value].tolist(), *above[:1].tolist(), *below[-1:].tolist()))
-        )
+        parts = near[near == value], near[near > value][:1], near[near < value][-1:]
+        found.update(dict.fromkeys(np.concatenate(parts).tolist()))
         if len(found) >= most:
             break
     return list(found)[:most]
@@ -346,18 +317,11 @@ def _small_values(domain: Domain, rule: SizeRule) -> Ints:
 
 
 def _isolated_size(
-    domain: Domain,
-    wanted: Sequence[int | None],
-    size: int,
-    small: Sequence[Ints],
-    rng: np.random.Generator,
-    limit: float,
+    domain: Domain, size: int, wanted: int, small: Sequence[Ints], rng: np.random.Generator, limit: float
 ) -> Sizes | None:
     """This size as wanted and the others small."""
-    if wanted[size] is None:
-        return None
     points = np.stack([rng.choice(pool, 64) for pool in small], axis=1)
-    points[:, size] = wanted[size]
+    points[:, size] = wanted
     return _first_legal(domain, points, limit)
 
 
@@ -415,13 +379,11 @@ COMPARABLE_ITEMS = 16  # the error of fewer independent items is luck, the origi
 
 @dataclass(frozen=True)
 class Case:
-    """One test: sizes in the contract's order, and how the inputs are drawn.
-
-    `compares_errors`: whether a candidate's error is compared with the original's. Within one item (a row of
-    a norm) all errors share a factor, and from constant inputs an operator makes the same few numbers over
-    and over: there a lucky original would reject a better candidate. Such a case is held to everything
-    else, and another to this as well: its twin with more items, or the same sizes with other inputs.
-    """
+    """One test: sizes in the contract's order, and how the inputs are drawn. `compares_errors`: whether a
+    candidate's error is compared with the original's. Within one item (a row of a norm) all errors share a
+    factor, and from constant inputs an operator makes the same few numbers over and over: there a lucky
+    original would reject a better candidate. Such a case is held to everything else, and another to this as
+    well: its twin with more items, or the same sizes with other inputs."""
 
     sizes: Sizes
     distribution: str
@@ -487,20 +449,16 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
 def verify_cases(
     problem: Problem, variant: Variant, device: Device, seed: int, used: Collection[Sizes]
 ) -> tuple[Case, ...]:
-    """Fresh seeds at sizes over the whole contract, and at the workloads.
-
-    Sizes not among `used`, as far as the domain has any: at random, at the constants that one may be compared
-    with, with each size at its largest, and one large case.
-    """
+    """Fresh seeds at sizes over the whole contract, and at the workloads. Sizes not among `used`, as far as
+    the domain has any: at random, at the constants that one may be compared with, with each size at its
+    largest, and one large case."""
     domain = domain_of(problem, variant, device)
     rng = np.random.default_rng(seed_of(seed, "verify"))
     limit = _sorted_edges(domain).limit(domain.byte_limit())
     places = fresh_sizes(domain, _sorted_edges(domain).points, rng, limit, used)
     reaching = [*_corner_sizes(domain, rng, limit), *_large_sizes(domain, rng, device, limit)]
-    names, odd = (
-        _shuffle_names(_usable_distributions(problem), rng),
-        _shuffle_names(_odd_distributions(problem), rng),
-    )
+    names = _shuffle_names(_usable_distributions(problem), rng)
+    odd = _shuffle_names(_odd_distributions(problem), rng)
     # Values that show a wrong size as well as any go with those; the others hide too much.
     plain = ["normal", *(name for name in odd if name == MIXED)]
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
@@ -710,13 +668,9 @@ def _edge_sizes(domain: Domain) -> tuple[Sizes, ...]:
 
 
 def _coverage_masks(points: Ints) -> list[tuple[int, Bools]]:
-    """What a case can show about the ways kernels usually go wrong: (weight, which points show it).
-
-    A tail is an odd multiple of the step between legal values: no block or vector divides it evenly.
-    """
-    tails: list[Bools] = []
-    several: list[Bools] = []
-    many: list[Bools] = []
+    """What a case can show about the ways kernels usually go wrong: (weight, which points show it). A tail is
+    an odd multiple of the step between legal values: no block or vector divides it evenly."""
+    tails, several, many = list[Bools](), list[Bools](), list[Bools]()
     sights: list[tuple[int, Bools]] = []
     # Blocks of a flat kernel hold more of its one size than blocks of others hold of each of theirs.
     spans = (33, 1025, 16385 if points.shape[1] > 1 else 131073)
@@ -727,12 +681,14 @@ def _coverage_masks(points: Ints) -> list[tuple[int, Bools]]:
         tails.append(tail)
         several.append(column >= min(spans[0], int(column.max())))
         many.append(reach[1])
-        sights += [(2, shown) for shown in reach]
-        sights.append((2, column >= min(spans[2], int(column.max()))))  # more than there is room for
-        sights.append((1, column == column.min()))
-        sights.append((1, tail & (column < 64) & (column > column.min())))  # less than a block
-        sights.append((1, tail & (column > 256) & (column < 2048)))  # less than a large one
-        sights.append((1, (column % 256 == 0) & (column > 0)))  # nothing left over
+        sights += [
+            *((2, shown) for shown in reach),
+            (2, column >= min(spans[2], int(column.max()))),  # more than there is room for
+            (1, column == column.min()),
+            (1, tail & (column < 64) & (column > column.min())),  # less than a block
+            (1, tail & (column > 256) & (column < 2048)),  # less than a large one
+            (1, (column % 256 == 0) & (column > 0)),  # nothing left over
+        ]
     sights.append((4, np.all([*several, *tails], axis=0)))
     for one, other in combinations(range(len(many)), 2):
         sights += [(3, many[one] & several[other]), (3, many[other] & several[one])]
@@ -767,8 +723,7 @@ def case_misfit(problem: Problem, case: ExtraCase) -> str | None:
     # How large a workspace is, a device may decide.
     known = [a for a in problem.arguments if all(e.names <= sizes.keys() for e in (*a.shape, *a.strides))]
     domain = Domain(replace(problem, arguments=tuple(known)), ())
-    points = np.array([list(sizes.values())], dtype=np.int64)
-    if domain.bytes(points)[0] > domain.byte_limit():
+    if domain.bytes(_size_point(case.sizes))[0] > domain.byte_limit():
         return "its arrays are larger than those of any workload"
     return None
 
@@ -785,6 +740,5 @@ def extra_cases(
     if not wanted:
         return ()
     domain = domain_of(problem, variant, device)
-    points = np.array([[value for _, value in case.sizes] for case in wanted], dtype=np.int64)
-    legal = set(domain.named(domain.allowed(points)))
-    return _build_cases(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed, level)
+    legal = [(c.sizes, c.distribution) for c in wanted if len(domain.allowed(_size_point(c.sizes)))]
+    return _build_cases(domain, legal, seed, level)

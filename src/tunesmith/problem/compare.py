@@ -18,10 +18,6 @@ from tunesmith.problem.inputs import MIXED
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan
 from tunesmith.problem.problem import ANY_ORDER, Argument, ElementType, Problem, element_type
 
-# -- What candidates are held to where inputs are odd: codes at exact ties, rows that amplify every
-# rounding.
-
-
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -36,29 +32,26 @@ NO_MEASURE = 1 / 64  # of it; an original further off is no measure of anything
 def clip_to_type(values: Array, element: ElementType) -> Floats:
     """To the values the type has; what is no number stays none."""
     low = -element.largest if element.kind == "float" else float(element.bounds[0])
-    return np.clip(values.astype(np.float64, copy=False), low, element.largest)
+    return np.clip(_as_float64(values), low, element.largest)
 
 
 def slack_of(buffer: BufferPlan, original: Array, expected: Array) -> float:
     """How many tolerances an element may be off the reference: twice what the original is, one at least."""
     with np.errstate(all="ignore"):
-        exact = expected.astype(np.float64, copy=False)
+        exact = _as_float64(expected)
         least = 0.5 * element_type(buffer.type).ulp(exact)
         allowed = np.maximum(buffer.atol + buffer.rtol * np.abs(exact), least)
-        ratio = np.abs(original.astype(np.float64, copy=False) - exact) / allowed
+        ratio = np.abs(_as_float64(original) - exact) / allowed
         return 2 * float(ratio[ratio <= SLACK / 2].max(initial=0.5))
 
 
 def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array) -> str | None:
     """Why codes are wrong at exact ties: the original has one rule at those of a row, these another result.
-
     Rows in which it has none are computed less exactly, and ties are open; so they are where the file allows
-    codes to be half a step off.
-    """
+    codes to be half a step off."""
     if buffer.atol >= 0.5:
         return None
-    element = element_type(buffer.type)
-    e = expected.astype(np.float64, copy=False).reshape(-1)
+    element, e = element_type(buffer.type), _as_float64(expected).reshape(-1)
     with np.errstate(all="ignore"):
         inside = np.flatnonzero(e == clip_to_type(e, element))
         value = e[inside]
@@ -85,10 +78,9 @@ def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array)
     if not len(wrong):
         return None
     first = wrong[0]
-    index = ", ".join(map(str, np.unravel_index(places[first], buffer.shape)))
-    tie = f"{e[places[first]]:.9g}"
+    what = f"{_name_element(buffer.name, places[first], buffer.shape)} is {found[first]:.9g}"
     return (
-        f"{buffer.name}[{index}] is {found[first]:.9g}, expected {given[first]:.9g}: {tie} is an exact "
+        f"{what}, expected {given[first]:.9g}: {e[places[first]]:.9g} is an exact "
         f"tie, and the original rounds these {rule}; {len(wrong)} of {len(places)} ties are wrong"
     )
 
@@ -112,11 +104,10 @@ def excused_in_rows(buffer: BufferPlan, got: Array, expected: Array | None, orig
     original itself is beyond the tolerance somewhere in a row, a candidate may be off by a quarter of the
     row's largest value, and where the original is far off nobody is judged. In other rows, where it may have
     been lucky, several times the error it has elsewhere. Without a reference nobody knows which rows those
-    are, so that the quarter holds for all.
-    """
+    are, so that the quarter holds for all."""
     row = buffer.shape[-1] if len(buffer.shape) > 1 else 1
     g, o = (one.astype(np.float64).reshape(-1, max(row, 1)) for one in (got, original))
-    e = o if expected is None else expected.astype(np.float64, copy=False).reshape(o.shape)
+    e = o if expected is None else _as_float64(expected).reshape(o.shape)
     with np.errstate(all="ignore"):
         size = np.abs(np.where(np.isfinite(e), e, 0.0))
         largest = size.max(axis=1, keepdims=True, initial=0.0)
@@ -164,6 +155,10 @@ class _Sums:
         self.squared_error += float(np.sum(error * error))
         self.squared_ulp += float(np.sum(ulp * ulp))
 
+    @property
+    def error(self) -> float:
+        return root_mean_square(self.squared_error, self.count)
+
 
 @dataclass(frozen=True)
 class _ErrorBound:
@@ -174,10 +169,8 @@ class _ErrorBound:
 
 
 def error_stats(got: Array, expected: Array, buffer: BufferPlan | None = None) -> ErrorStats:
-    """The error of an output; `judge` wants that of the original kernel in the same case.
-
-    With the buffer, what is expected of quantised codes is first clipped as `judge` clips it.
-    """
+    """The error of an output; `judge` wants that of the original kernel in the same case. With the buffer,
+    what is expected of quantised codes is first clipped as `judge` clips it."""
     largest, squares, count = 0.0, 0.0, 0
     coded = element_type(buffer.type) if buffer is not None and buffer.compare == "codes" else None
     for _, g, e in _array_chunks(got, expected):
@@ -199,31 +192,22 @@ def output_errors(array: str, found: ErrorStats, original: ErrorStats) -> Output
 
 
 def judge_output(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats | None) -> str | None:
-    """None when the output is right, else the reason in words.
-
-    `got` has the buffer's element type and logical shape, `expected` the same shape in float64 (or integers,
-    which alone are exact beyond 2**53). `original` is the original kernel's own error in this case: a
-    candidate may not be much worse. Without it only the problem's tolerance counts.
-    """
+    """None when the output is right, else the reason in words. `got` has the buffer's element type and
+    logical shape, `expected` the same shape in float64 (or integers, which alone are exact beyond 2**53).
+    `original` is the original kernel's own error in this case: a candidate may not be much worse. Without it
+    only the problem's tolerance counts."""
     sums = _Sums()
-    if buffer.compare == "exact":
-        rule = _exact_rule()
-    elif buffer.compare == "codes":
-        rule = _codes_rule(buffer, sums)
-    else:
-        rule = _close_rule(buffer, _error_bounds(buffer, original), sums)
+    rule = _rule_of(buffer, _error_bounds(buffer, original), sums)
     reason = _first_wrong(buffer, got.shape, _array_chunks(got, expected), rule)
     if reason is not None or original is None or not sums.count:
         return reason
-    error, limit = (
-        root_mean_square(sums.squared_error, sums.count),
-        rms_limit(original, sums.squared_ulp, sums.count),
-    )
-    if error <= limit:
+    limit = rms_limit(original, sums.squared_ulp, sums.count)
+    if sums.error <= limit:
         return None
     return (
-        f"{buffer.name}: the rms error over {sums.count} elements is {error:.4g}, allowed is {limit:.4g}: "
-        f"1.25 times the original's {original.rms_error:.4g} plus a quarter {_error_unit(buffer)}"
+        f"{buffer.name}: the rms error over {sums.count} elements is {sums.error:.4g}, allowed is "
+        f"{limit:.4g}: 1.25 times the original's {original.rms_error:.4g} plus "
+        f"a quarter {_error_unit(buffer)}"
     )
 
 
@@ -236,17 +220,14 @@ def root_mean_square(squared: float, count: int) -> float:
 
 
 def judge_against_original(buffer: BufferPlan, got: Array, original_output: Array) -> str | None:
-    """The verdict where there is no reference: None when the output matches the original's.
-
-    Where a reference would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places.
-    """
+    """The verdict where there is no reference: None when the output matches the original's. Where a reference
+    would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places."""
     reason = _first_wrong(buffer, got.shape, _array_chunks(got, original_output), _like_original(buffer))
     if reason is not None or buffer.compare != "codes":
         return reason
     with np.errstate(all="ignore"):
-        count = sum(
-            int(np.count_nonzero(_steps_apart(g, o))) for _, g, o in _array_chunks(got, original_output)
-        )
+        chunks = _array_chunks(got, original_output)
+        count = sum(int(np.count_nonzero(_steps_apart(g, o))) for _, g, o in chunks)
     if count > max(1, got.size // 100):
         return f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
     return None
@@ -262,10 +243,9 @@ def judge_odd(
 ) -> str | None:
     """The verdict on odd values: None where every element is like the original's, which may overflow on its
     way, flush what is denormal or lose digits, or like the reference's: NaN, either infinity, or finite and
-    within the tolerance or twice the original's own error. No integer is wrong where the reference is NaN:
-    C leaves that conversion open; so does `nan_is_open` all NaNs where the original has lost one. Codes at
-    exact ties are the original's, and mixed rows have a rule of their own.
-    """
+    within the tolerance or twice the original's own error. No integer is wrong where the reference is NaN: C
+    leaves that conversion open; so does `nan_is_open` all NaNs where the original has lost one. Codes at
+    exact ties are the original's, and mixed rows have a rule of their own."""
     like, excusable = _like_original(buffer), np.zeros(got.size, dtype=np.bool_)
     if distribution == MIXED and buffer.compare == "close":
         excusable = excused_in_rows(buffer, got, expected, original_output)
@@ -278,12 +258,8 @@ def judge_odd(
     slack = slack_of(buffer, original_output, expected)
     if distribution == MIXED:  # one unsteady row must not excuse zeros in others
         slack = min(slack, max(1.0, GROSS / max(buffer.rtol, GROSS / SLACK)))
-    bound = _ErrorBound(
-        "rtol and atol, or twice the original's own error",
-        lambda size, ulp: slack * np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp),
-    )
-    rule = _exact_rule() if buffer.compare == "exact" else _close_rule(buffer, (bound,), _Sums())
-    rule = _codes_rule(buffer, _Sums()) if buffer.compare == "codes" else rule
+    bound = _tolerance_bound(buffer, ", or twice the original's own error", 0.5, slack)
+    rule = _rule_of(buffer, (bound,), _Sums())
     with np.errstate(all="ignore"):
         parts = [~like.judge(g, o) for _, g, o in _array_chunks(got, original_output)]
     excused = np.concatenate([*parts, np.zeros(0, dtype=np.bool_)]) | excusable
@@ -299,10 +275,8 @@ def judge_other_rows(
     buffer: BufferPlan, got: Array, original_output: Array, judged: Sequence[int], at_most: int
 ) -> tuple[str | None, tuple[int, ...]]:
     """The same for the rows that the reference has not `judged`, and the rows for which it should be asked.
-
     Where the two differ both may be right, one a little above what is expected and one a little below: only
-    the reference can tell. No row is named when there would be more than `at_most`.
-    """
+    the reference can tell. No row is named when there would be more than `at_most`."""
     if judged:
         got = got.copy()
         got[list(judged)] = original_output[list(judged)]
@@ -336,45 +310,52 @@ def judge_stretches(
 
 def unlike_original(buffer: BufferPlan, got: Array, original_output: Array) -> NDArray[np.intp]:
     """Which elements differ from the original's by more than both being right explains."""
-    rule = _like_original(buffer)
-    with np.errstate(all="ignore"):
-        found = [
-            start + np.flatnonzero(rule.judge(g, e)) for start, g, e in _array_chunks(got, original_output)
-        ]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+    unlike = list(_unlike_places(buffer, _array_chunks(got, original_output)))
+    return np.concatenate(unlike) if unlike else np.empty(0, dtype=np.intp)
 
 
 def _rows_unlike(buffer: BufferPlan, chunks: Iterable[Chunk], at_most: int) -> tuple[int, ...]:
-    rule, rows = _like_original(buffer), set[int]()
-    size = math.prod(buffer.shape[1:])
-    with np.errstate(all="ignore"):
-        for start, g, e in chunks:
-            rows.update(((start + np.flatnonzero(rule.judge(g, e))) // size).tolist())
-            if len(rows) > at_most:
-                return ()
+    rows, size = set[int](), math.prod(buffer.shape[1:])
+    for places in _unlike_places(buffer, chunks):
+        rows.update((places // size).tolist())
+        if len(rows) > at_most:
+            return ()
     return tuple(sorted(rows))
 
 
-def _like_original(buffer: BufferPlan) -> _CompareRule:
+def _unlike_places(buffer: BufferPlan, chunks: Iterable[Chunk]) -> Iterator[NDArray[np.intp]]:
+    rule = _like_original(buffer)
+    for start, got, original in chunks:
+        with np.errstate(all="ignore"):
+            wrong = rule.judge(got, original)
+        yield start + np.flatnonzero(wrong)
+
+
+def _rule_of(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> _CompareRule:
+    """By what the problem says of the output; the bounds are of values that need only be close."""
     if buffer.compare == "exact":
         return _exact_rule()
+    return _codes_rule(buffer, sums) if buffer.compare == "codes" else _close_rule(buffer, bounds, sums)
+
+
+def _like_original(buffer: BufferPlan) -> _CompareRule:
     if buffer.compare == "codes":
         return _CompareRule(lambda g, o: _steps_apart(g, o) > 1, lambda _g, _o: "more than 1 code apart")
     ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
-    bounds = (
-        _ErrorBound(
-            "rtol and atol" + (", or 2 ulp" if ulps else ""),
-            lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
-        ),
-    )
-    return _close_rule(buffer, bounds, _Sums())
+    bound = _tolerance_bound(buffer, ", or 2 ulp" if ulps else "", ulps)
+    return _rule_of(buffer, (bound,), _Sums())
+
+
+def _tolerance_bound(buffer: BufferPlan, words: str, ulps: float, slack: float = 1.0) -> _ErrorBound:
+    def at(size: Floats, ulp: Floats) -> Floats:
+        return slack * np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp)
+
+    return _ErrorBound(f"rtol and atol{words}", at)
 
 
 def _error_bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBound, ...]:
     # The type may have no value closer than half an ulp, so a tighter tolerance could not be met by anything.
-    tolerance = _ErrorBound(
-        "rtol and atol", lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp)
-    )
+    tolerance = _tolerance_bound(buffer, "", 0.5)
     if original is None:
         return (tolerance,)
     twice = 2 * original.max_error
@@ -432,11 +413,9 @@ def _exact_rule() -> _CompareRule:
 
 
 def _codes_rule(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
-    """Quantised codes; the reference gives the value before rounding, here first clipped to the type.
-
-    From the nearest code the value is half a step away at most. Another code is right where the two are
-    nearly tied: its distance is a half step and then how far the value is from the tie.
-    """
+    """Quantised codes; the reference gives the value before rounding, here first clipped to the type. From
+    the nearest code the value is half a step away at most. Another code is right where the two are nearly
+    tied: its distance is a half step and then how far the value is from the tie."""
     element = element_type(buffer.type)
 
     def parts(got: Array, expected: Array) -> tuple[Floats, Floats, Floats, Floats]:
@@ -505,11 +484,13 @@ def _first_wrong(
             return None
         place, g, e = first
         why = rule.explain(g, e)
-    index = ", ".join(map(str, np.unravel_index(place, tuple(shape))))
-    return (
-        f"{buffer.name}[{index}] is {_format_element(g)}, expected {_format_element(e)}: {why}; "
-        f"{count} of {math.prod(shape)} elements are wrong"
-    )
+    what = f"{_name_element(buffer.name, place, shape)} is {_format_element(g)}"
+    wrong_of = f"{count} of {math.prod(shape)} elements are wrong"
+    return f"{what}, expected {_format_element(e)}: {why}; {wrong_of}"
+
+
+def _name_element(name: str, place: int, shape: Sequence[int]) -> str:
+    return f"{name}[{', '.join(map(str, np.unravel_index(place, tuple(shape))))}]"
 
 
 def _array_chunks(got: Array, expected: Array) -> Iterator[Chunk]:
@@ -557,12 +538,9 @@ def _format_element(value: Array) -> str:
     return str(int(value[0])) if _is_integer(value.dtype) else f"{float(value[0]):.9g}"
 
 
-# -- Outputs whose order is open, or whose indices may point elsewhere: brought into one order, and
-# indices put for the keys they point to, so that what is left to compare is values.
-#
-# What is compared is always a rearrangement of what a kernel gave, whole: nothing that is missing, or there
-# twice, can be found right.
-
+# Outputs whose order is open are brought into one order, and indices put for the keys they point to, so that
+# what is left to compare is values. It is always a rearrangement of what a kernel gave, whole: nothing that
+# is missing, or there twice, can be found right.
 
 Integers = NDArray[np.int64]
 
@@ -586,10 +564,10 @@ def is_free(plan: Plan) -> bool:
 def judged_whole(plan: Plan) -> frozenset[str]:
     """Outputs of which no part can be judged without the rest, nor without each other."""
     compared = plan.compared()
-    own = {b.name for b in compared if b.order or b.keys or b.compare == "function"}
     if any(b.compare == "function" for b in compared):  # it may ask for all of them
-        own |= {b.name for b in compared}
-    return frozenset(own | {b.order for b in compared if b.order not in ("", ANY_ORDER)})
+        return frozenset(b.name for b in compared)
+    leaders = {b.order for b in compared if b.order not in ("", ANY_ORDER)}
+    return frozenset(leaders | {b.name for b in compared if b.order or b.keys})
 
 
 def key_arrays(plan: Plan) -> tuple[str, ...]:
@@ -717,9 +695,6 @@ def _as_int64(array: Array) -> Integers:
     values = array.astype(np.float64)
     fits = np.abs(values) < 2.0**62  # NaN does not
     return np.where(fits, np.rint(np.where(fits, values, 0.0)), -1.0).astype(np.int64)
-
-
-# -- By what tolerance results were found right, in words for reports and certificates.
 
 
 LOOSE = 0.1  # a relative tolerance that says little, but for types of one byte

@@ -16,7 +16,7 @@ from tunesmith.problem.template import WORD, Remedy, Shape
 from tunesmith.problem.toml_table import Table, walk_texts
 from tunesmith.space.configset import Config, Param
 from tunesmith.space.expr import Expr, parse_expr
-from tunesmith.space.space import Constraint
+from tunesmith.space.space import Constraint, bind_and_simplify
 
 # Parameters by their names, each with its value in a template that has no such choice.
 USUAL: Mapping[str, int] = {
@@ -29,20 +29,8 @@ FACTS = ("row", "beside", "rows", "elements", "tasks", "blocks", "block")
 BYTES = ("element", "loaded", "own", "alike", "kept", "copied", "piece")
 _NAMED = re.compile(r"\bshape\.((?:[0-9]+\.)?\w+)")
 _PARAMETER = re.compile(r"(.*?)(?:_([0-9]+))?_*")
-_TOUCHES = (
-    "CONVERT",
-    "RECIP",
-    "FAST",
-    "DIVIDE",
-    "LOAD",
-    "STORE",
-    "STAGES",
-    "BAKE",
-    "BOUNDS",
-    "REGS",
-    "LEVEL",
-)
 _SETTINGS = ("UNROLL", "BOUNDS", "REGS", "LEVEL")  # of the compiler: together they work against each other
+_TOUCHES = ("CONVERT", "RECIP", "FAST", "DIVIDE", "LOAD", "STORE", "STAGES", "BAKE", *_SETTINGS[1:])
 
 # A name, what must be there, and the condition. {row} is what the shape says, {REGS} what is usual;
 # a condition that asks for something unknown is left out.
@@ -60,11 +48,8 @@ _PREFER = (
     # Loops apart leave blocks idle in the shorter one. As one they may also be one block's without any loop:
     # then loads that wait for nothing go ahead of those that do.
     ("split_as_one", "SPLIT BESIDE", "SPLIT == 0 or BESIDE == 1 and LANES * VEC * ITEMS < 2 * {row}"),
-    (
-        "no_loop_of_one_turn",
-        "SPLIT BESIDE",
-        "BESIDE == 0 or SPLIT == 1 or LANES * VEC * ITEMS < {row} or TASKS > 1",
-    ),
+    ("no_loop_of_one_turn", "SPLIT BESIDE",
+     "BESIDE == 0 or SPLIT == 1 or LANES * VEC * ITEMS < {row} or TASKS > 1"),
     ("registers", "KEEP", "LANES * TASKS * (BLOCKED * KEEP * VEC * {kept} // 4 + 32) <= {registers}"),
     ("no_idle_part", "KEEP", "KEEP <= 1 or LANES * VEC * (KEEP - 1) < {row}"),
     ("wide_if_kept", "KEEP VEC", "KEEP == 0 or {nearly_wide}"),
@@ -76,19 +61,13 @@ _PREFER = (
     # Fewer than 512 threads on a multiprocessor cannot hide the latency of their loads.
     ("room_to_persist", "PERSIST", "PERSIST == 0 or 512 <= PERSIST * LANES * TASKS <= {threads}"),
     ("many_to_go_on", "PERSIST", "PERSIST == 0 or {rows} >= 2 * PERSIST * TASKS * device.sms"),
-    (
-        "many_to_go_on",
-        "PERSIST",
-        "PERSIST == 0 or {elements} >= 2 * PERSIST * LANES * VEC * ITEMS * device.sms",
-    ),
+    ("many_to_go_on", "PERSIST",
+     "PERSIST == 0 or {elements} >= 2 * PERSIST * LANES * VEC * ITEMS * device.sms"),
     ("tile_in_registers", "BLOCKED", "BLOCKED == 1 or VEC * ITEMS * (BLOCKED * {own} + {alike}) <= 256"),
     ("teams_for_all", "BLOCKED", "BLOCKED == 1 or {rows} >= BLOCKED * TASKS * device.sms"),
     ("chunks_ahead", "STAGES", "STAGES == 0 or 2 * LANES * VEC * ITEMS < {row}"),
-    (
-        "chunks_ahead",
-        "STAGES",
-        "STAGES == 0 or 2 * LANES * VEC * ITEMS * PERSIST * device.sms < {elements}",
-    ),
+    ("chunks_ahead", "STAGES",
+     "STAGES == 0 or 2 * LANES * VEC * ITEMS * PERSIST * device.sms < {elements}"),
     ("room_for_rings", "STAGES", "STAGES * VEC * ITEMS * {copied} <= {shared} // 1024"),
     # Below 512 bytes a bulk copy costs more than it brings.
     ("long_runs", "BULK", "BULK == 0 or LANES * VEC * ITEMS * {piece} >= 512"),
@@ -98,7 +77,7 @@ _PREFER = (
     ("bounds_or_persist", "BOUNDS PERSIST", "BOUNDS == {BOUNDS} or PERSIST == 0"),
     ("regs_or_persist", "REGS PERSIST", "REGS == {REGS} or PERSIST == 0"),
     ("one_setting", "", "{settings} <= 1"),
-)
+)  # fmt: skip
 _ANSWERS = (
     (Remedy.ITEMS_IN_FLIGHT, "BESIDE", "BESIDE == 1"),
     (Remedy.MORE_BLOCKS, "BESIDE", "BESIDE == 1"),
@@ -154,10 +133,9 @@ def read_shape(root: Table, params: Sequence[str], sizes: Sequence[str]) -> Shap
         return None
     numbers = [key for key in table.data if key.isdecimal()]
     inner = [(number, table.table(number, f"[shape.{number}]")) for number in numbers]
-    parts = [
-        (number, _parse_shape(one, number, (), params, sizes)) for number, one in inner if one is not None
-    ]
-    return replace(_parse_shape(table, "", numbers, params, sizes), parts=tuple(parts))
+    tables = [(number, one) for number, one in inner if one is not None]
+    parts = tuple((number, _parse_shape(one, number, (), params, sizes)) for number, one in tables)
+    return replace(_parse_shape(table, "", numbers, params, sizes), parts=parts)
 
 
 def _parse_shape(
@@ -166,10 +144,8 @@ def _parse_shape(
     declared = {usual_name(name) for name in params}
     closed = [word for word in USUAL if (word, number) not in declared]
     table.only((*FACTS, "bytes", "kind", *closed, *parts))
-    facts: dict[str, str] = {}
-    for name in FACTS:
-        if (expr := table.expr(name, (*params, *sizes))) is not None:
-            facts[name] = expr.text
+    known = (*params, *sizes)
+    facts = {name: expr.text for name in FACTS if (expr := table.expr(name, known)) is not None}
     counts = table.table_or_empty("bytes", f"{table.label} bytes")
     counts.only(BYTES)
     facts |= {name: str(n) for name in BYTES if (n := counts.integer(name, low=0)) is not None}
@@ -181,10 +157,8 @@ def with_facts(root: Table) -> None:
     """What the shape says in place of its names, `shape.row`, in every expression of the other tables."""
     facts = _collect_facts(root.data.get("shape"), "")
     for title in ("require", "prefer", "launch", "defines", "workspace"):
-        unknown = {
-            name for _, text in walk_texts(root.data.get(title)) for name in _NAMED.findall(text)
-        } - set(facts)
-        for name in sorted(unknown):
+        named = {name for _, text in walk_texts(root.data.get(title)) for name in _NAMED.findall(text)}
+        for name in sorted(named - facts.keys()):
             number, _, fact = name.rpartition(".")
             place = f"[shape.{number}]" if number else "[shape]"
             hint = f"add {fact} = ... to {place}" if fact in FACTS else f"known are {', '.join(FACTS)}"
@@ -251,9 +225,7 @@ def usual_rules(
     there.update(f"-{word}" for word in USUAL if word not in there)
     absent = {word: shape.fixed.get(word, value) for word, value in USUAL.items() if word not in usual}
 
-    from tunesmith.space.space import bind_and_simplify  # which templates without a shape do not need
-
-    def said(needs: str, text: str) -> Expr | None:
+    def fill_rule(needs: str, text: str) -> Expr | None:
         if not there.issuperset(needs.split()):
             return None
         try:
@@ -263,10 +235,10 @@ def usual_rules(
         expr = bind_and_simplify(parse_expr(WORD.sub(lambda m: usual.get(m[0], m[0]), filled)), absent)
         return expr if expr.names & default.keys() else None
 
-    prefer = [(name, expr) for name, needs, text in _PREFER if (expr := said(needs, text)) is not None]
+    prefer = [(name, expr) for name, needs, text in _PREFER if (expr := fill_rule(needs, text)) is not None]
     answers: dict[Remedy, Expr] = {}
     for remedy, needs, text in _ANSWERS:
-        if (expr := said(needs, text)) is not None:
+        if (expr := fill_rule(needs, text)) is not None:
             answers[remedy] = disjoin_exprs(answers.get(remedy), expr)
     return prefer, list(answers.items())
 
@@ -324,16 +296,12 @@ def _width_conditions(
     rules = [e.text for e in require if vector.name in e.names and e.names <= {vector.name, *sizes}]
     wider = [re.sub(rf"\b{vector.name}\b", f"(2 * {vector.name})", text) for text in rules]
     narrow = f" or not ({' and '.join(f'({text})' for text in wider)})" if wider else ""
-    return {
-        "wide": f"VEC >= {full}{narrow}",
-        "nearly_wide": f"VEC >= {min(full, most // 2)}{narrow}",
-    }
+    nearly = min(full, most // 2)
+    return {"wide": f"VEC >= {full}{narrow}", "nearly_wide": f"VEC >= {nearly}{narrow}"}
 
 
 def settled_shape(shape: Shape, fixed: Mapping[str, int], number: str = "") -> Shape:
     """The shape where some parameters have one value now."""
-    from tunesmith.space.space import bind_and_simplify
-
     values = {usual_name(name): value for name, value in fixed.items()}
     facts = {name: bind_and_simplify(parse_expr(text), fixed).text for name, text in shape.facts.items()}
     closed = {word: values[word, number] for word in USUAL if (word, number) in values}

@@ -119,13 +119,14 @@ class Occupancy:
     blocks_per_sm: int
     percent: int  # of the threads a multiprocessor has room for, rounded down
 
+    def names(self) -> dict[str, int]:
+        return {"resources.blocks_per_sm": self.blocks_per_sm, "resources.occupancy": self.percent}
+
 
 def compute_occupancy(limits: Limits, resources: Resources, threads: int, shared: int) -> Occupancy | None:
-    """Of one kernel launched with so many threads in a block and so many bytes of dynamic shared memory.
-
-    None where the device or the compiler does not say what it takes to know. `resources` are that kernel's
-    own. Barriers, which may limit it further, no compiler tells.
-    """
+    """Of one kernel launched with so many threads in a block and so many bytes of dynamic shared memory. None
+    where the device or the compiler does not say what it takes to know. `resources` are that kernel's own.
+    Barriers, which may limit it further, no compiler tells."""
     known = (limits.registers_per_sm, limits.shared_per_sm, limits.threads_per_sm, limits.blocks_per_sm)
     if not all(known) or resources.registers is None or resources.shared is None or threads < 1:
         return None
@@ -153,8 +154,7 @@ def shared_per_block(limits: Limits, shared: int) -> int:
 
 
 def _by_registers(limits: Limits, registers: int, warps: int) -> int:
-    each = _registers_per_warp(limits, registers)
-    if not each:
+    if not (each := _registers_per_warp(limits, registers)):
         return limits.blocks_per_sm
     partitions = _allocation_units(limits).partitions
     if limits.registers_per_block and limits.registers_per_block < each * _round_up(warps, partitions):
@@ -238,16 +238,13 @@ def grid_broken(
     return None
 
 
-# -- The languages kernels are written in: what a source, a launch and a build of each may have.
-#
-# A backend names the languages that it runs. One that no backend runs can still be read.
-
-
 LAUNCH_WORDS = ("shared", "cluster", "cooperative", "pdl")  # of [launch], beside grid and block
 
 
 @dataclass(frozen=True)
 class SourceLanguage:
+    """What a source, a launch and a build may have. One that no backend runs can still be read."""
+
     name: str
     title: str  # as people call it
     suffixes: tuple[str, ...]  # of its files
@@ -267,12 +264,7 @@ class SourceLanguage:
 
 
 CUDA = SourceLanguage(
-    "cuda",
-    "CUDA",
-    (".cu", ".cuh"),
-    about="C++17 unless flags say otherwise",
-    compilers=("nvrtc", "nvcc"),
-    reads_headers=True,
+    "cuda", "CUDA", (".cu", ".cuh"), "C++17 unless flags say otherwise", ("nvrtc", "nvcc"), reads_headers=True
 )
 _MI300X = Limits(
     max_threads=1024, max_block=(1024, 1024, 1024), max_grid=((1 << 31) - 1, 65535, 65535), shared=64 << 10,
@@ -281,19 +273,13 @@ _MI300X = Limits(
 _ASSUMED = Device("hip", "assumed", "AMD Instinct MI300X (assumed)", "HIP", "", "gpu", _MI300X, absent=True)
 HIP = SourceLanguage("hip", "HIP", (".hip",), reads_headers=True, assumed=_ASSUMED)
 OPENCL = SourceLanguage(
-    "opencl",
-    "OpenCL",
-    (".cl",),
-    about="OpenCL C",
-    self_contained=True,
-    launch_words=(),
-    local_arguments=True,
+    "opencl", "OpenCL", (".cl",), "OpenCL C", self_contained=True, launch_words=(), local_arguments=True,
     is_native=True,
     flags=r"-cl-[\w-]+(?:=[\w.{}]+)?",
     allowed_flags="those that begin with -cl-",
     example=".cl",
     open_for_nan=("max", "min"),
-)
+)  # fmt: skip
 # Of the simulated device, for tests and offline trials.
 FAKE = SourceLanguage(
     "fake", "fake", (".fake",), self_contained=True, launch_words=(), local_arguments=True, is_c_family=False
@@ -301,11 +287,7 @@ FAKE = SourceLanguage(
 
 _HIP_HEADER = re.compile(r"#\s*include\s*[<\"]hip/")
 _C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl")
-_MARKS = (
-    (_HIP_HEADER, HIP.name),
-    (re.compile(r"\b__global__\b"), CUDA.name),
-    (re.compile(r"\b__kernel\b"), OPENCL.name),
-)
+_MARKS = {HIP: _HIP_HEADER, CUDA: re.compile(r"\b__global__\b"), OPENCL: re.compile(r"\b__kernel\b")}
 _STANDARD = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}
 _finders: list[Callable[[], Iterable[SourceLanguage]]] = []
 
@@ -358,8 +340,8 @@ def language_of(file_name: str, text: str = "") -> str:
     language = of_suffix(suffix)
     if language is not None and language.is_c_family:
         return HIP.name if language is CUDA and _HIP_HEADER.search(text) else language.name
-    if suffix in _C_SUFFIXES and (marked := [name for mark, name in _MARKS if mark.search(text)]):
-        return marked[0]
+    if suffix in _C_SUFFIXES and (marked := [one for one, mark in _MARKS.items() if mark.search(text)]):
+        return marked[0].name
     endings = ", ".join(sorted(all_suffixes(c_family=True)))
     fault = f"the name of a kernel source must end in {endings}; got {suffix or 'no ending'!r}"
     hint = "rename the file, or give the file that holds the kernel itself"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tunesmith.base.codec import Malformed, decode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.problem import Argument, Launch, Role, SizeRule, element_type
-from tunesmith.problem.template import PLACEHOLDER, Variant
+from tunesmith.problem.template import PLACEHOLDER, Variant, fill_placeholders
 from tunesmith.space.expr import Expr, RealExpr, parse_expr, parse_real
 
 DISPATCH_VERSION = 2
@@ -169,11 +169,8 @@ def read_dispatch(data: bytes, where: str = "dispatch.json") -> Dispatch:
     return found
 
 
-# -- writing ------------------------------------------------------------------------------------------------
-
-
 def dispatch_argument(argument: Argument) -> DispatchArgument:
-    value = argument.value.text if isinstance(argument.value, Expr | RealExpr) else argument.value
+    value = argument.value
     return DispatchArgument(
         name=argument.name,
         type=argument.type,
@@ -183,21 +180,17 @@ def dispatch_argument(argument: Argument) -> DispatchArgument:
         align=(argument.align or argument.element.bytes) if argument.is_array else 1,
         alias=argument.alias,
         init=argument.init,
-        value=value,
+        value=value.text if isinstance(value, Expr | RealExpr) else value,
     )
 
 
 def dispatch_launch(launch: Launch) -> DispatchLaunch:
-    grid, block, cluster = (
-        tuple(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
-    )
+    axes = (launch.grid, launch.block, launch.cluster)
+    grid, block, cluster = (tuple(e.text for e in each) for each in axes)
     shared = launch.shared.text if launch.shared is not None else None
     when = launch.when.text if launch.when is not None else None
     how = launch.args, cluster or None, launch.cooperative, bool(launch.pdl), when
     return DispatchLaunch(launch.entry, grid, block, shared, *how)
-
-
-# -- reading ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -257,10 +250,8 @@ def headers_of(entry: DispatchEntry, files: Mapping[str, bytes]) -> tuple[tuple[
     """The user's own headers as the source includes them, and their texts."""
     if entry.headers is None:
         return ()
-    start = f"{entry.headers.folder}/"
-    return tuple(
-        (name.removeprefix(start), files[name].decode(errors="surrogatepass")) for name in entry.headers.files
-    )
+    start, names = f"{entry.headers.folder}/", entry.headers.files
+    return tuple((name.removeprefix(start), files[name].decode(errors="surrogatepass")) for name in names)
 
 
 def delivered_variant(
@@ -284,7 +275,7 @@ def _parse_launch(launch: DispatchLaunch, insert: Mapping[str, str]) -> Launch:
         return tuple(parse_expr(text) for text in texts)
 
     return Launch(
-        entry=PLACEHOLDER.sub(lambda m: insert.get(m.group(1), m.group(0)), launch.entry),
+        entry=fill_placeholders(launch.entry, insert),
         grid=parsed(launch.grid),
         block=parsed(launch.block),
         args=launch.args,

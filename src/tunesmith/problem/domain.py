@@ -87,8 +87,7 @@ class Domain:
         return float(self.bytes(self.workload_points()).max(initial=FULL_BYTES))
 
     def workload_points(self) -> Ints:
-        rows = [[dict(w.sizes)[name] for name in self.names] for w in self.problem.workloads]
-        return self.allowed(np.array(rows, dtype=np.int64).reshape(-1, len(self.names)))
+        return self.allowed(_points_of_sizes(self, [w.sizes for w in self.problem.workloads]))
 
     def workloads(self) -> tuple[Sizes, ...]:
         points = self.workload_points()
@@ -142,8 +141,7 @@ class Domain:
 
     def sample(self, rng: np.random.Generator, uniform: int | None = None, near: float = 0.0) -> Ints:
         """Random points, each size log-uniform over its values, that of number `uniform` uniform, and of the
-        others this share within a factor of two of a workload's. Most are legal, where that is not rare.
-        """
+        others this share within a factor of two of a workload's. Most are legal, where that is not rare."""
         pools, workloads = [], self.workload_points()
         for number, rule in enumerate(self.problem.contract.sizes):
             within = (np.arange(DRAWN) + rng.random(DRAWN)) / DRAWN
@@ -243,12 +241,9 @@ def _at_least(legal: Ints, target: int) -> int:
     return int(legal[min(int(np.searchsorted(legal, target)), len(legal) - 1)])
 
 
-# -- what a contract says of an expression over its sizes: how large it gets, and what divides it ------------
-
-
 @dataclass(frozen=True)
 class SizeFact:
-    """Of a value that is never negative and always there."""
+    """What a contract says of an expression over its sizes that is never negative and always there."""
 
     most: int
     divisor: int  # it is a multiple of that at all sizes; 0: it is 0
@@ -287,8 +282,8 @@ def _derive_fact(node: Node, contract: Contract) -> SizeFact | None:
                 return None
             if op == "*":
                 return SizeFact(one.most * other.most, one.divisor * other.divisor)
-            most = {"+": one.most + other.most, "min": min(one.most, other.most)}
-            return SizeFact(most.get(op, max(one.most, other.most)), gcd(one.divisor, other.divisor))
+            joined = sum if op == "+" else min if op == "min" else max
+            return SizeFact(joined((one.most, other.most)), gcd(one.divisor, other.divisor))
         case Arithmetic("//", left, Num(by)) | FunctionCall("ceildiv", (left, Num(by))) if by > 0:
             whole = size_fact(left, contract)
             if whole is None:
@@ -300,21 +295,16 @@ def _derive_fact(node: Node, contract: Contract) -> SizeFact | None:
 
 def handed_arrays(variant: Variant) -> frozenset[tuple[str, int, bool]]:
     """By the bare name of the entry and the position there, and whether no launch may write it."""
-    inputs = {
-        one.name: one.role == "input" and one.alias is None for one in variant.arguments if one.is_array
-    }
+    arrays = [one for one in variant.arguments if one.is_array]
+    inputs = {one.name: one.role == "input" and one.alias is None for one in arrays}
     handed = [
         (launch.entry.partition("<")[0].rpartition("::")[2], at, inputs.get(name))
         for launch in variant.launches
         for at, name in enumerate(launch.args)
     ]
     written = {(entry, at) for entry, at, is_input in handed if not is_input}
-    return frozenset(
-        (entry, at, (entry, at) not in written) for entry, at, is_input in handed if is_input is not None
-    )
-
-
-# -- Sizes at which the general configuration is timed: at its corners, where it was weak, and anywhere.
+    known = [(entry, at) for entry, at, is_input in handed if is_input is not None]
+    return frozenset((*place, place not in written) for place in known)
 
 
 LEAST_BYTES = 4096  # of all arrays: with less, a call is a launch and nothing else
@@ -332,11 +322,9 @@ def probe_sizes(
     served: Sequence[Sizes] = (),
     weak: Sequence[Sizes] = (),
 ) -> tuple[Sizes, ...]:
-    """Fresh sizes where all conditions hold and the arrays take no more than that.
-
-    Up to half of them are the corners of what is `served`, up to a third lie nearest to the `weak` ones, the
-    rest is drawn at random.
-    """
+    """Fresh sizes to time a configuration at, where all conditions hold and arrays take no more than that. Up
+    to half of them are the corners of what is `served`, up to a third lie nearest to the `weak` ones, the
+    rest is drawn at random."""
     region = _ProbedRegion(domain, most_bytes, inside)
     points = region.points(seed)
     if not len(points):
@@ -422,12 +410,9 @@ def _nearest_points(points: Ints, weak: Ints) -> Ints:
     return near
 
 
-# -- Sizes at which a winner is verified that nobody knew: spread over the contract, stratum by stratum.
-#
-# Of k points each size has one in each k-th of its range: a band that covers a k-th of it and more is met
-# more
-# often than by independent draws, one twice as wide always.
-
+# Sizes at which a winner is verified are spread over the contract, stratum by stratum. Of k points each size
+# has one in each k-th of its range: a band that covers a k-th of it and more is met more often than by
+# independent draws, one twice as wide always.
 
 LOG_CASES = 8  # every size log-uniform
 LINEAR_CASES = 2  # in all or one for each size, uniform in it and the others log-uniform or near a workload's
@@ -458,9 +443,8 @@ def sizes_with_rows(domain: Domain, rng: np.random.Generator, limit: float, coun
     points = points[domain.bytes(points) <= limit]
     least = np.minimum(points.max(axis=0, initial=0), ROWS)
     points = points[(points >= least).all(axis=1)]
-    return _pick_stratified(
-        domain, points, count, (limit, count * limit), range(len(domain.names)), set(), rng
-    )
+    every = range(len(domain.names))
+    return _pick_stratified(domain, points, count, (limit, count * limit), every, set(), rng)
 
 
 def _pick_stratified(
@@ -491,19 +475,17 @@ def _pick_stratified(
     return [named[i] for i in chosen]
 
 
-def _relative_ranks(points: Ints) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _relative_ranks(points: Ints) -> NDArray[np.float64]:
     """Of each size among its values as they were drawn, from 0 to 1; of equal ones the middle."""
-    columns = [np.sort(column) for column in points.T]
-    sides = [
-        [np.searchsorted(whole, column, side=side) for side in ("left", "right")]
-        for whole, column in zip(columns, points.T, strict=True)
-    ]
-    return np.stack([(low + high) / 2 / max(len(points), 1) for low, high in sides], axis=1)
+    ranks = []
+    for column in points.T:
+        ordered = np.sort(column)
+        low, high = np.searchsorted(ordered, column), np.searchsorted(ordered, column, side="right")
+        ranks.append((low + high) / 2 / max(len(points), 1))
+    return np.stack(ranks, axis=1)
 
 
-def _sample_strata(
-    rng: np.random.Generator, count: int, sizes: int
-) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _sample_strata(rng: np.random.Generator, count: int, sizes: int) -> NDArray[np.float64]:
     """Points of a unit cube, one in each stratum of each axis."""
     columns = [(rng.permutation(count) + rng.random(count)) / count for _ in range(sizes)]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0))

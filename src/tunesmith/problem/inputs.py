@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from tunesmith.base.text import seed_of
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
-from tunesmith.problem.structures import PLANTED, lay_halves, lay_rows, structures_for
+from tunesmith.problem.structures import PLANTED, Random, lay_halves, lay_rows, plant_numbers, structures_for
 from tunesmith.space.expr import Expr, parse_expr
 from tunesmith.space.expr_arrays import evaluate_columns
 
 Array = NDArray[Any]
+Bounds = tuple[float, float]
 
 # What the tester explores; the first alone is used before timing.
 DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
@@ -86,16 +87,12 @@ class RepeatedBlock:
 
 
 def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bool = False) -> RepeatedBlock:
-    """What `draw_array` repeats, for those who lay an array out themselves.
-
-    What the user promises comes first: `values` replaces the distribution, and a `range` alone means uniform
-    within it (up to rounding to the type), or what of an odd distribution fits in. Integers are zeros, ones,
-    or uniform in `range`, else 0 to 100; packed ones else over all their values; special ones have the ends
-    of the range or the type among them. Timed memory serves arrays of all sizes: runs instead of rows.
-    """
+    """What `draw_array` repeats, for those who lay an array out themselves. What the user promises comes
+    first: `values` replaces the distribution, and a `range` alone means uniform within it (up to rounding to
+    the type), or what of an odd distribution fits in. Integers are zeros, ones, or uniform in `range`, else 0
+    to 100; packed ones else over all their values; special ones have the ends of the range or the type among
+    them. Timed memory serves arrays of all sizes: runs instead of rows."""
     if distribution.startswith(PLANTED):
-        from tunesmith.problem.structures import plant_numbers  # which few cases need
-
         block = draw_block(buffer, DISTRIBUTIONS[0], seed)
         return replace(block, values=plant_numbers(block.values, buffer, distribution, seed))
     element = element_type(buffer.type)
@@ -109,7 +106,9 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bo
         return RepeatedBlock(np.repeat(pack_elements(constant, element), count), 0, False)
     if element.kind != "float":
         usual = buffer.range or (element.bounds if element.packed > 1 else _INTEGERS)
-        whole = _draw_integers(rng, count * element.packed, element, usual)
+        kind: Any = element.numpy.type
+        ends = _whole_bounds(element, usual)
+        whole = rng.integers(*ends, count * element.packed, dtype=kind, endpoint=True)
         if chosen == "special":
             for end in _whole_bounds(element, buffer.range or element.bounds):
                 whole[_random_places(rng, whole.size, _SPECIAL_EVERY // 4)] = end
@@ -118,8 +117,8 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bo
         values = pack_elements(whole, element)
     else:
         drawn = _draw_floats(rng, count, element, chosen, buffer.range)
-        ends = buffer.range or (-element.largest, element.largest)
-        _add_structure(buffer, drawn, None if is_timed else (row, pitch), distribution, seed, ends)
+        given = buffer.range or (-element.largest, element.largest)
+        _add_structure(buffer, drawn, None if is_timed else (row, pitch), distribution, seed, given)
         values = drawn.astype(element.numpy)
     symmetric = element.kind == "float" and chosen in _SYMMETRIC and buffer.range is None
     repeats = buffer.words > count
@@ -149,28 +148,21 @@ def _add_structure(
     rows: tuple[int, int] | None,
     distribution: str,
     seed: int,
-    bounds: tuple[float, float],
+    bounds: Bounds,
 ) -> None:
     """Rows of the catalogue among drawn ones; runs, where nobody knows of rows."""
     rng = np.random.default_rng(seed_of(seed, buffer.name, "rows"))
     element = element_type(buffer.type)
     # Of wide numbers one made the scale of a row would stand above all others.
     is_own = buffer.values is not None or distribution not in ("normal", "uniform", MIXED)
-    if distribution == "halves" and rows is not None and buffer.values is None and buffer.range is None:
-        if element.kind == "float":
-            lay_halves(np.random.default_rng(seed_of(seed, "halves")), values, *rows)
-            np.clip(values, *bounds, out=values)
+    is_mixed, is_free = distribution == MIXED, buffer.values is None and buffer.range is None
+    if distribution == "halves" and rows is not None and is_free and element.kind == "float":
+        lay_halves(np.random.default_rng(seed_of(seed, "halves")), values, *rows)
+        np.clip(values, *bounds, out=values)
+    if distribution in (*CONSTANT, *ODD) and not is_mixed:
         return
-    if distribution in (*CONSTANT, *ODD) and distribution != MIXED:
-        return
-    is_mixed = distribution == MIXED
-    lay = partial(
-        lay_rows,
-        rng,
-        share=MIXED_SHARE if is_mixed else CALM_SHARE,
-        table=structures_for(element, is_own, not is_mixed),
-        bounds=bounds,
-    )
+    share, table = MIXED_SHARE if is_mixed else CALM_SHARE, structures_for(element, is_own, not is_mixed)
+    lay = partial(lay_rows, rng, share=share, table=table, bounds=bounds)
     dense = 0 < values.size == buffer.count and buffer.in_c_order
     if rows is None or (len(buffer.shape) < 2 and rng.integers(2)):
         for zone in np.array_split(values, ZONES):  # where nobody knows how long rows are
@@ -263,13 +255,7 @@ def _element_offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArra
     return places
 
 
-def _draw_floats(
-    rng: np.random.Generator,
-    count: int,
-    element: ElementType,
-    chosen: str,
-    bounds: tuple[float, float] | None,
-) -> Array:
+def _draw_floats(rng: Random, count: int, element: ElementType, chosen: str, bounds: Bounds | None) -> Array:
     kind: Any = np.float64 if element.bytes == 8 else np.float32
     values: Array
     if chosen in ODD and (bounds or chosen != "extreme"):
@@ -293,15 +279,13 @@ def _draw_floats(
             values = 2 * values - 1
         else:  # not below the smallest normal number: rounding to the type must not give 0
             values = np.maximum(1 - values, kind(2.0**element.min_exponent))
-    elif chosen in ("wide", "extreme"):
-        # A random fraction times a random power of two: log-uniform enough, and exact on every machine.
+    elif chosen == "wide":
         reach = 10 if element.bytes > 1 else 7  # 1e-3 to 1e3, but a byte may hold no more than 448
-        least, most = -reach, reach
-        if chosen == "extreme":
-            least = element.min_exponent
-            most = max(math.frexp(element.largest)[1] - _ROOM, least + 1)
-        powers = rng.integers(least, most, count, dtype=np.int32)
-        values = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _random_signs(rng, count, kind)
+        values = _draw_log_uniform(rng, count, -reach, reach, kind)
+    elif chosen == "extreme":
+        least = element.min_exponent
+        most = max(math.frexp(element.largest)[1] - _ROOM, least + 1)
+        values = _draw_log_uniform(rng, count, least, most, kind)
     elif chosen == "spikes":
         values = rng.standard_normal(count, dtype=kind) * kind(0.1)
         places = rng.integers(0, count, max(1, count // _SPIKE_EVERY) if count else 0)
@@ -312,9 +296,14 @@ def _draw_floats(
     return np.clip(values, *bounds) if bounds else values
 
 
-def _add_special(
-    rng: np.random.Generator, values: Array, element: ElementType, bounds: tuple[float, float] | None
-) -> None:
+def _draw_log_uniform(rng: Random, count: int, least: int, most: int, kind: Any) -> Array:
+    """A random fraction times a random power of two: log-uniform enough, and exact on every machine."""
+    powers = rng.integers(least, most, count, dtype=np.int32)
+    drawn: Array = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _random_signs(rng, count, kind)
+    return drawn
+
+
+def _add_special(rng: Random, values: Array, element: ElementType, bounds: Bounds | None) -> None:
     """All the larger ones but one leave room for sums, whose overflow would depend on their order."""
     low, high = bounds or (-math.inf, math.inf)
     large = math.ldexp(element.largest, -_ROOM)
@@ -327,34 +316,23 @@ def _add_special(
         values[rng.integers(values.size)] = element.largest
 
 
-def _random_places(rng: np.random.Generator, count: int, every: int) -> NDArray[np.int64]:
+def _random_places(rng: Random, count: int, every: int) -> NDArray[np.int64]:
     return rng.integers(0, count, -(-count // every)) if count else np.zeros(0, dtype=np.int64)
 
 
-def _random_signs(rng: np.random.Generator, count: int, kind: Any) -> Array:
+def _random_signs(rng: Random, count: int, kind: Any) -> Array:
     flips: Array = rng.integers(0, 2, count, dtype=np.int8).astype(kind)
     return 1 - 2 * flips
 
 
-def _draw_integers(
-    rng: np.random.Generator, count: int, element: ElementType, bounds: tuple[float, float]
-) -> Array:
-    kind: Any = element.numpy.type
-    values: Array = rng.integers(*_whole_bounds(element, bounds), count, dtype=kind, endpoint=True)
-    return values
-
-
-def _whole_bounds(element: ElementType, bounds: tuple[float, float]) -> tuple[int, int]:
+def _whole_bounds(element: ElementType, bounds: Bounds) -> tuple[int, int]:
     least, largest = element.bounds
     return max(math.ceil(bounds[0]), least), min(math.floor(bounds[1]), largest)
 
 
-# -- Memory that timed launches rotate through: what lies at which slot of it, the same in every process.
-#
-# An arena is one long stretch of drawn numbers; slot s of an array begins s strides into it, so what follows
-# an
-# array up to the next slot is known as well. Swapping a few stretches makes an input that no launch has seen.
-
+# Memory that timed launches rotate through, the same in every process. An arena is one long stretch of drawn
+# numbers; slot s of an array begins s strides into it, so what follows an array up to the next slot is known
+# as well. Swapping a few stretches makes an input that no launch has seen.
 
 VERSIONS = 2  # of arrays that the user's function makes: neighbouring slots differ
 GAP = 64  # bytes at least that belong to nobody between two slots
@@ -381,18 +359,14 @@ def stride_of(b: BufferPlan, apart: int) -> int:
     return (-(-(b.nbytes + GAP) // align) | 1) * align
 
 
-@lru_cache(8)
-def arena_block(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
-    """What the arena of an array repeats, however large it is."""
-    count = b.packed * (BLOCK + 1)
-    long = replace(b, shape=(count,), strides=(1,), extent=count)
-    return draw_block(long, distribution, seed, is_timed=True)
-
-
 def block_of(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
-    # Sizes and tolerances change nothing: one block serves every workload.
-    plain = replace(b, shape=(1,), strides=(1,), extent=1, traffic=None, rtol=0.0, atol=0.0, align=1)
-    return arena_block(plain, distribution, seed)
+    """What the arena of an array repeats, however large it is: one block serves every workload."""
+    count = b.packed * (BLOCK + 1)
+    long = replace(b, shape=(count,), strides=(1,), extent=count, traffic=None, rtol=0.0, atol=0.0, align=1)
+    return _draw_arena(long, distribution, seed)
+
+
+_draw_arena = lru_cache(8)(partial(draw_block, is_timed=True))
 
 
 @lru_cache(256)
@@ -405,19 +379,12 @@ def swap_moves(b: BufferPlan, seed: int, back: bool = False) -> tuple[tuple[int,
     stretches = b.words // length
     rng = np.random.default_rng(seed_of(seed, b.name))
     spare = int(rng.integers(b.words - stretches * length + 1))
-    places = [
-        spare + number * length for number in _draw_distinct(rng, 2 * min(SWAPS, stretches // 2), stretches)
-    ]
+    numbers: dict[int, None] = {}  # different ones out of possibly very many, without a list of them all
+    while len(numbers) < 2 * min(SWAPS, stretches // 2):
+        numbers[int(rng.integers(stretches))] = None
+    places = [spare + number * length for number in numbers]
     others = [places[n ^ 1] for n in range(len(places))]  # neighbours in the list change places
     return tuple((to, to if back else source, length) for to, source in zip(places, others, strict=True))
-
-
-def _draw_distinct(rng: np.random.Generator, count: int, most: int) -> list[int]:
-    """Different numbers out of possibly very many, without a list of them all."""
-    found: dict[int, None] = {}
-    while len(found) < count:
-        found[int(rng.integers(most))] = None
-    return list(found)
 
 
 def slot_items(
@@ -442,10 +409,6 @@ def after_slot(b: BufferPlan, distribution: str, seed: int, place: SlotPlace) ->
     end = (place.slot + 1) * stride // b.itemsize
     gap = block_of(b, distribution, seed).stretch(first + b.words, end - first - b.words)
     return gap.tobytes()
-
-
-# -- Inputs that an expression makes: every element from its index and the sizes, the same in each
-# process.
 
 
 FLAT = "i"  # an element's number, counted with the last axis fastest
@@ -478,9 +441,10 @@ def values_at(
             columns[f"{FLAT}{axis}"] = np.arange(length, dtype=np.int64).reshape(along)
     if FLAT in expr.names:
         columns[FLAT] = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
-    values, undefined = (
-        evaluate_columns(expr, columns) if columns else (np.int64(expr.evaluate({})), np.False_)
-    )
+    if columns:
+        values, undefined = evaluate_columns(expr, columns)
+    else:
+        values, undefined = np.array(expr.evaluate({})), np.array(False)
     if np.any(undefined):
         raise NoElement(f"{expr.text!r} has no value at {_name_element(undefined, shape, name)}")
     if element.kind != "float":
@@ -492,7 +456,7 @@ def values_at(
     return np.broadcast_to(values, tuple(shape))
 
 
-def _name_element(wrong: NDArray[np.bool_] | np.bool_, shape: Sequence[int], name: str) -> str:
+def _name_element(wrong: NDArray[np.bool_], shape: Sequence[int], name: str) -> str:
     everywhere = np.broadcast_to(wrong, tuple(shape))
     place = np.unravel_index(int(everywhere.argmax()), tuple(shape)) if everywhere.size else ()
     return f"{name}[{', '.join(map(str, place))}]"

@@ -123,11 +123,11 @@ class LocalPlan:
 @dataclass(frozen=True)
 class Geometry:
     entry: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Three
+    block: Three
     shared: int
     args: tuple[str, ...]
-    cluster: tuple[int, int, int] | None = None
+    cluster: Three | None = None
     cooperative: bool = False
     pdl: bool = False  # may start before its predecessor has ended, as its own code allows
     occupancy: int | None = None  # per cent; None where the device or the compiler does not say
@@ -183,16 +183,11 @@ def plan_launch(
         blocks = [_plan_block(launch, plan, names) for launch in wanted]
         if refused := _argument_misfit(plan) or _too_large(plan, blocks, device, built):
             return refused
-        held = [
-            compute_occupancy(device.limits, built.of(b.entry), math.prod(b.size), b.shared + b.local)
-            for b in blocks
-        ]
+        held = [b.occupancy(device.limits, built.of(b.entry)) for b in blocks]
         if unmet := _unmet_condition(later, {**names, **_worst_occupancy(held)}, sizes):
             return unmet
-        launches = [
-            _plan_geometry(launch, block, own, names)
-            for launch, block, own in zip(wanted, blocks, held, strict=True)
-        ]
+        each = zip(wanted, blocks, held, strict=True)
+        launches = [_plan_geometry(launch, block, occupancy, names) for launch, block, occupancy in each]
     except Undefined as error:
         return CannotRun(False, f"an expression has no value at {show_sizes(sizes)}: {error}")
     for made in launches:
@@ -253,6 +248,9 @@ class _OneBlock:
     shared: int
     local: int  # bytes of the launch's local arguments
 
+    def occupancy(self, limits: Limits, resources: Resources) -> Occupancy | None:
+        return compute_occupancy(limits, resources, math.prod(self.size), self.shared + self.local)
+
 
 def _plan_block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _OneBlock:
     shared = launch.shared.evaluate(names) if launch.shared is not None else 0
@@ -262,23 +260,17 @@ def _plan_block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _OneBlo
 
 def _worst_occupancy(held: Sequence[Occupancy | None]) -> dict[str, int]:
     """What conditions see: the launch that leaves a multiprocessor emptiest. Nothing if one is unknown."""
-    known = [own for own in held if own is not None]
+    known = [occupancy for occupancy in held if occupancy is not None]
     if not known or len(known) < len(held):
         return {}
-    return _occupancy_values(Occupancy(min(o.blocks_per_sm for o in known), min(o.percent for o in known)))
-
-
-def _occupancy_values(own: Occupancy | None) -> dict[str, int]:
-    if own is None:
-        return {}
-    return {"resources.blocks_per_sm": own.blocks_per_sm, "resources.occupancy": own.percent}
+    return Occupancy(min(o.blocks_per_sm for o in known), min(o.percent for o in known)).names()
 
 
 def _plan_geometry(
-    launch: Launch, block: _OneBlock, own: Occupancy | None, names: Mapping[str, int]
+    launch: Launch, block: _OneBlock, occupancy: Occupancy | None, names: Mapping[str, int]
 ) -> Geometry:
     # A grid that fills the device is made of this kernel's own blocks, whatever its neighbours take.
-    seen = {**names, **_occupancy_values(own)}
+    seen = {**names, **(occupancy.names() if occupancy else {})}
     return Geometry(
         entry=launch.entry,
         grid=_evaluate_triple(launch.grid, seen),
@@ -288,8 +280,8 @@ def _plan_geometry(
         cluster=_evaluate_triple(launch.cluster, seen) if launch.cluster else None,
         cooperative=launch.cooperative,
         pdl=bool(launch.pdl),
-        occupancy=own.percent if own else None,
-        blocks_per_sm=own.blocks_per_sm if own else None,
+        occupancy=occupancy.percent if occupancy else None,
+        blocks_per_sm=occupancy.blocks_per_sm if occupancy else None,
     )
 
 
@@ -335,9 +327,7 @@ def _plan_arguments(
 ) -> Plan:
     """The plan but for its launches."""
     buffers, scalars, locals_, aliases = [], [], [], []
-    known = {argument.name for argument in problem.arguments}
     for argument in variant.arguments:
-        element = argument.element
         if argument.role == "scalar":
             value = argument.value
             assert value is not None, f"scalar {argument.name} has no value"
@@ -345,53 +335,53 @@ def _plan_arguments(
             scalars.append(ScalarPlan(argument.name, argument.type, number))
         elif argument.role == "local":
             count = math.prod(max(0, e.evaluate(names)) for e in argument.shape)
-            locals_.append(LocalPlan(argument.name, element.nbytes(count)))
+            locals_.append(LocalPlan(argument.name, argument.element.nbytes(count)))
         elif argument.alias:
             aliases.append((argument.name, argument.alias))
         else:
-            shape = tuple(max(0, e.evaluate(names)) for e in argument.shape)
-            dense = (math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-            strides = tuple(e.evaluate(names) for e in argument.strides) or tuple(dense)
-            buffers.append(
-                BufferPlan(
-                    name=argument.name,
-                    type=argument.type,
-                    role=argument.role,
-                    shape=shape,
-                    strides=strides,
-                    extent=_element_extent(shape, strides),
-                    align=argument.align or element.bytes,
-                    values=argument.values,
-                    range=argument.range,
-                    init=argument.init,
-                    rtol=problem.accuracy.rtol if argument.rtol is None else argument.rtol,
-                    atol=problem.accuracy.atol if argument.atol is None else argument.atol,
-                    compare=argument.compare or ("close" if element.kind == "float" else "exact"),
-                    itemsize=element.bytes,
-                    traffic=argument.traffic.evaluate(names) if argument.traffic is not None else None,
-                    packed=element.packed,
-                    order=argument.order,
-                    along=argument.along if argument.along is not None else max(0, len(shape) - 1),
-                    keys=argument.keys,
-                    formula=argument.formula.bind(names).text if argument.formula is not None else "",
-                    keys_by_row=bool(argument.keys) and _by_row(argument, variant.arguments),
-                    is_filled_by_launch=argument.init is not None and argument.name not in known,
-                )
-            )
+            buffers.append(_plan_buffer(problem, variant, argument, names))
     return Plan(tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), ())
+
+
+def _plan_buffer(
+    problem: Problem, variant: Variant, argument: Argument, names: Mapping[str, int]
+) -> BufferPlan:
+    element, accuracy = argument.element, problem.accuracy
+    shape = tuple(max(0, e.evaluate(names)) for e in argument.shape)
+    dense = (math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    strides = tuple(e.evaluate(names) for e in argument.strides) or tuple(dense)
+    is_workspace = all(argument.name != one.name for one in problem.arguments)
+    return BufferPlan(
+        name=argument.name,
+        type=argument.type,
+        role=argument.role,
+        shape=shape,
+        strides=strides,
+        extent=1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if math.prod(shape) else 0,
+        align=argument.align or element.bytes,
+        values=argument.values,
+        range=argument.range,
+        init=argument.init,
+        rtol=accuracy.rtol if argument.rtol is None else argument.rtol,
+        atol=accuracy.atol if argument.atol is None else argument.atol,
+        compare=argument.compare or ("close" if element.kind == "float" else "exact"),
+        itemsize=element.bytes,
+        traffic=argument.traffic.evaluate(names) if argument.traffic is not None else None,
+        packed=element.packed,
+        order=argument.order,
+        along=argument.along if argument.along is not None else max(0, len(shape) - 1),
+        keys=argument.keys,
+        formula=argument.formula.bind(names).text if argument.formula is not None else "",
+        keys_by_row=bool(argument.keys) and _by_row(argument, variant.arguments),
+        is_filled_by_launch=argument.init is not None and is_workspace,
+    )
 
 
 def _by_row(argument: Argument, others: Sequence[Argument]) -> bool:
     """Whether the output has the axes of its keys, but for the last: then an index counts within its row."""
     keys = next(a for a in others if a.name == argument.keys)
-    own, theirs = ([e.text for e in a.shape[:-1]] for a in (argument, keys))
-    return bool(own) and own == theirs
-
-
-def _element_extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    if math.prod(shape) == 0:
-        return 0
-    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    axes, key_axes = ([e.text for e in a.shape[:-1]] for a in (argument, keys))
+    return bool(axes) and axes == key_axes
 
 
 def _evaluate_triple(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three:

@@ -6,11 +6,11 @@ import base64
 import binascii
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from msgspec import Meta
@@ -213,9 +213,7 @@ class Argument:
 
     def bind(self, limits: Mapping[str, int]) -> Argument:
         """The same with a device's limits in place of their names."""
-        shape, strides = (tuple(e.bind(limits) for e in exprs) for exprs in (self.shape, self.strides))
-        value = self.value.bind(limits) if isinstance(self.value, Expr) else self.value
-        return replace(self, shape=shape, strides=strides, value=value)
+        return map_exprs(self, lambda expr: expr.bind(limits))
 
 
 @dataclass(frozen=True)
@@ -266,19 +264,35 @@ class Contract:
     require: tuple[Constraint, ...] = ()
 
     def violations(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
-        broken = [
-            f"{rule.name} = {sizes[rule.name]}, the contract allows {rule.describe()}"
-            for rule in self.sizes
-            if not rule.allows(sizes[rule.name])
-        ]
+        outside = [rule for rule in self.sizes if not rule.allows(sizes[rule.name])]
+        broken = [f"{r.name} = {sizes[r.name]}, the contract allows {r.describe()}" for r in outside]
         known = [c for c in self.require if c.expr.names <= sizes.keys()]  # others ask for a device
         broken += [f"it breaks {c.expr.text!r}" for c in known if not c.expr.holds(sizes)]
         return tuple(broken)
 
     def bind(self, limits: Mapping[str, int]) -> Contract:
         """The same with a device's limits in place of their names."""
-        bound = [replace(c, expr=c.expr.bind(limits)) for c in self.require]
-        return replace(self, require=tuple(bound))
+        return map_exprs(self, lambda expr: expr.bind(limits))
+
+
+T = TypeVar("T")
+
+
+def map_exprs(value: T, change: Callable[[Expr], Expr]) -> T:
+    """An expression, or what has some, with each of them changed."""
+
+    def changed(part: Any) -> Any:
+        match part:
+            case Expr():
+                return change(part)
+            case tuple():
+                return tuple(map(changed, part))
+            case Argument() | Launch() | Constraint() | Contract():
+                return replace(part, **{f.name: changed(getattr(part, f.name)) for f in fields(part)})
+        return part
+
+    found: T = changed(value)
+    return found
 
 
 @dataclass(frozen=True)
@@ -369,13 +383,11 @@ class Problem:
     def own_rules(self) -> str:
         """How outputs are compared otherwise than element by element, for people; empty: none is."""
         outputs = [a for a in self.arguments if a.is_written and not a.alias]
-        called = [
-            f"{a.name} compared by the user's own {f.path}:{f.function}" for a in outputs if (f := a.checker)
-        ]
+        checked = [(a.name, a.checker) for a in outputs if a.checker]
+        rules = [f"{name} compared by the user's own {f.path}:{f.function}" for name, f in checked]
         free = [a.name for a in outputs if a.order]
-        pointing = [f"{a.name} by the keys in {a.keys}" for a in outputs if a.keys]
-        said = [*called, *([f"{' and '.join(free)} in any order"] if free else []), *pointing]
-        return "; ".join(said)
+        rules += [f"{' and '.join(free)} in any order"] if free else []
+        return "; ".join([*rules, *(f"{a.name} by the keys in {a.keys}" for a in outputs if a.keys)])
 
     def recorded_case(self, distribution: str) -> RecordedCase | None:
         """The one whose values are called so."""
@@ -388,14 +400,10 @@ class Problem:
         return next(a for a in self.arguments if a.name == name)
 
 
-# -- Recorded cases: what a program's own launch read and what it left, kept beside a problem as a small
-# text.
-#
-# A file is JSON: sizes, and arrays with their contents compressed, each with the digest of its bytes. To the
-# laboratory a recorded case is inputs that a function makes and results that a reference gives; both
-# functions
-# are written here, around the same data.
-
+# A recorded case is what a program's own launch read and what it left, kept beside a problem as JSON: sizes,
+# and arrays with their contents compressed, each with the digest of its bytes. To the laboratory it is inputs
+# that a function makes and results that a reference gives; both functions are written here, around the same
+# data.
 
 FORMAT = 1
 MOST_BYTES = 64 << 20  # of one case's arrays
@@ -451,8 +459,8 @@ class RecordedCase:
         return self._function("after", "recorded_results")
 
     def _function(self, when: When, name: str) -> PythonFunction:
-        own = [array for array in self.arrays if array.when == when]
-        return PythonFunction(f"{self.name}.json", name, _arrays_module(own, name))
+        arrays = [array for array in self.arrays if array.when == when]
+        return PythonFunction(f"{self.name}.json", name, _arrays_module(arrays, name))
 
 
 def recorded_array(name: str, when: When, type_: str, values: NDArray[Any]) -> RecordedArray:
@@ -499,9 +507,9 @@ def read_recorded(
 def _arrays_fault(
     arrays: Sequence[RecordedArray], arguments: Sequence[Argument], sizes: Mapping[str, int]
 ) -> str | None:
-    own = [a for a in arguments if a.alias is None]
-    wanted = {(a.name, "before"): a for a in own if a.role in ("input", "inout") and a.formula is None}
-    wanted |= {(a.name, "after"): a for a in own if a.is_written}
+    arguments = [a for a in arguments if a.alias is None]
+    wanted = {(a.name, "before"): a for a in arguments if a.is_drawn}
+    wanted |= {(a.name, "after"): a for a in arguments if a.is_written}
     there = [(array.name, array.when) for array in arrays]
     missing = [key for key in wanted if key not in there]
     beyond = [key for key in there if key not in wanted]
@@ -535,28 +543,31 @@ def decode_array(array: RecordedArray) -> bytes | None:
         data = zlib.decompressobj().decompress(packed, array.nbytes + 1)
     except (binascii.Error, zlib.error, ValueError):
         return None
-    whole = len(data) == array.nbytes and sha256_hex(data) == array.sha256
-    return data if whole else None
+    return data if len(data) == array.nbytes and sha256_hex(data) == array.sha256 else None
 
 
 def _arrays_module(arrays: Sequence[RecordedArray], function: str) -> str:
     """Python that gives these arrays; it is run in a worker, as a user's own function is."""
-    lines = ["import base64", "import zlib", "", "import numpy as np", ""]
-    if any(TYPES[array.type].extension for array in arrays):
-        lines[3:3] = ["import ml_dtypes"]
-    lines += [
-        "",
-        "def array(type_, shape, data):",
-        "    memory = zlib.decompress(base64.b64decode(data))",
-        "    found = np.frombuffer(memory, type_).reshape(shape)",
-        '    return found if found.dtype.kind in "iu" else found.astype(np.float64)',
-        "",
-        "",
-        f"def {function}():",
-        "    return {",
-    ]
+    extension = "import ml_dtypes\n" if any(TYPES[array.type].extension for array in arrays) else ""
+    entries = ""
     for one in arrays:
         element = TYPES[one.type]
         type_ = f"ml_dtypes.{element.numpy.name}" if element.extension else f'"{element.numpy.name}"'
-        lines.append(f'        "{one.name}": array({type_}, {one.shape!r}, "{one.data}"),')
-    return "\n".join([*lines, "    }", ""])
+        entries += f'        "{one.name}": array({type_}, {one.shape!r}, "{one.data}"),\n'
+    return f"""\
+import base64
+import zlib
+
+{extension}import numpy as np
+
+
+def array(type_, shape, data):
+    memory = zlib.decompress(base64.b64decode(data))
+    found = np.frombuffer(memory, type_).reshape(shape)
+    return found if found.dtype.kind in "iu" else found.astype(np.float64)
+
+
+def {function}():
+    return {{
+{entries}    }}
+"""

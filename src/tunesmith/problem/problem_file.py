@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from tunesmith.base.errors import BadInput
 from tunesmith.problem import device
@@ -20,6 +20,7 @@ from tunesmith.problem.problem import (
     ANY_ORDER,
     MAX_AXES,
     MAX_EXTENTS,
+    MOST_CASES,
     OPERATIONS,
     TYPES,
     Accuracy,
@@ -32,22 +33,17 @@ from tunesmith.problem.problem import (
     Origin,
     Problem,
     PythonFunction,
+    RecordedCase,
     Role,
     SizeRule,
     Workload,
     is_inside,
+    read_recorded,
 )
 from tunesmith.problem.template import PLACEHOLDER, FindHeader, no_headers, user_headers
 from tunesmith.problem.toml_table import Keys, Names, Table, finite_number, load_toml, show_value, walk_texts
 from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, is_name, parse_expr, suggest_name
 from tunesmith.space.space import Constraint
-
-if TYPE_CHECKING:
-    from tunesmith.problem.problem import RecordedCase
-
-
-# -- Read one `[[argument]]` of a problem file, or one workspace of a template.
-
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -87,9 +83,8 @@ def read_argument(table: Table, sizes: Names) -> Argument | None:
     if "alias" in table:
         return _read_alias(table, name, element, is_array)
     if element.packed > 1 and not is_array:
-        return table.refuse(
-            "type", f"{element.name} comes in arrays alone, two to a byte", _pointer_hint(element)
-        )
+        rule = f"{element.name} comes in arrays alone, two to a byte"
+        return table.refuse("type", rule, _pointer_hint(element))
     role = _read_role(table, is_array)
     if role is None:
         return None
@@ -112,8 +107,7 @@ def read_workspace(table: Table, name: str, names: Collection[str]) -> Argument 
 
 
 def read_name(table: Table) -> str | None:
-    if not table.needs("name", hint='name it as the kernel does: name = "out"'):
-        return None
+    table.needs("name", hint='name it as the kernel does: name = "out"')
     if (name := table.text("name")) is None:
         return None
     table.label = f"argument {show_value(name)}"
@@ -123,10 +117,8 @@ def read_name(table: Table) -> str | None:
 
 
 def _read_type(table: Table) -> tuple[ElementType, bool] | None:
-    if not table.needs("type", hint='write type = "float32*" for an array, type = "int32" for a scalar'):
-        return None
-    text = table.text("type")
-    if text is None:
+    table.needs("type", hint='write type = "float32*" for an array, type = "int32" for a scalar')
+    if (text := table.text("type")) is None:
         return None
     base = text.strip().removesuffix("*").strip()
     element = TYPES.get(base)
@@ -240,8 +232,7 @@ def _read_compare(table: Table) -> Compare | None:
 
 def _read_along(table: Table, axes: Sequence[str]) -> int | None:
     """The axis by what `shape` says of it."""
-    name = table.text("along")
-    if name is None:
+    if (name := table.text("along")) is None:
         return None
     if "order" not in table:
         return table.refuse("along", "along says whose order is open, and there is no order", "add order")
@@ -320,23 +311,19 @@ def read_accuracy(
         independent=_read_independent(table, outputs, contract),
     )
 
-    def filled(argument: Argument) -> Argument:
-        """Where no tolerance is named, an output of another type than the first has that of its type."""
+    # Where no tolerance is named, an output of another type than the first has that of its type.
+    filled = list(arguments)
+    for place, argument in enumerate(arguments):
         pair = usual.get(argument.name) or main
-        if pair == main:
-            return argument
-        return replace(
-            argument,
-            rtol=pair[0] if argument.rtol is None and rtol is None else argument.rtol,
-            atol=pair[1] if argument.atol is None and atol is None else argument.atol,
-        )
-
-    return accuracy, tuple(map(filled, arguments))
+        if pair != main:
+            relative = pair[0] if argument.rtol is None and rtol is None else argument.rtol
+            absolute = pair[1] if argument.atol is None and atol is None else argument.atol
+            filled[place] = replace(argument, rtol=relative, atol=absolute)
+    return accuracy, tuple(filled)
 
 
 def _read_independent(table: Table, outputs: list[Argument], contract: Contract) -> str | None:
-    name = table.text("independent")
-    if name is None:
+    if (name := table.text("independent")) is None:
         return None
     sizes = [rule.name for rule in contract.sizes]
     if name not in sizes:
@@ -355,14 +342,12 @@ def _read_independent(table: Table, outputs: list[Argument], contract: Contract)
 
 def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
     """A value "file.py:function", with the file's text; the function must be defined at its top level."""
-    value = table.text(key)
-    if value is None:
+    if (value := table.text(key)) is None:
         return None
     path, _, function = value.rpartition(":")
     if not path.endswith(".py") or not function.isidentifier():
         return table.must(key, "be file.py:function", f'write e.g. {key} = "{key}.py:softmax"')
-    text = read_file(table, key, path, read)
-    if text is None:
+    if (text := read_file(table, key, path, read)) is None:
         return None
     try:
         tree = ast.parse(text, filename=path)
@@ -383,9 +368,6 @@ def read_file(table: Table, key: str, name: str, read: Read) -> str | None:
     return table.attempt(key, lambda: read(name))
 
 
-# -- Read the `[contract]` and `[workloads]` of a problem file: which sizes there are, and which count.
-
-
 LABEL = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")  # may become a folder's name
 LABEL_RULE = "letters, digits and _ . -, for it names folders too"
 _EXAMPLE = "e.g. d = { min = 1, max = 4096 }"
@@ -396,10 +378,8 @@ _CACHES: tuple[str, ...] = ("cold", "warm")
 
 
 def known_sizes(root: Table) -> frozenset[str] | None:
-    """Every name that expressions may use for a size; None without a contract, where none can be judged.
-
-    A size that only the workloads mention is a fault of its own, noted once there and not at every use.
-    """
+    """Every name that expressions may use for a size; None without a contract, where none can be judged. A
+    size that only the workloads mention is a fault of its own, noted once there and not at every use."""
     if not isinstance(root.data.get("contract"), dict):
         return None
     names = {*root.names("contract")} - {"require"}
@@ -426,11 +406,8 @@ def read_contract(root: Table, names: Names) -> Contract:
 
 def _read_rule(contract: Table, name: str) -> SizeRule | None:
     if not is_name(name) or name in _WORKLOAD_WORDS:
-        rule = (
-            f"{show_value(name)} cannot be a size's name: it must be a C identifier, and no "
-            "word of these files"
-        )
-        contract.fault(name, rule, "rename it")
+        rule = "cannot be a size's name: it must be a C identifier, and no word of these files"
+        contract.fault(name, f"{show_value(name)} {rule}", "rename it")
     if not isinstance(contract.data[name], dict):
         rule = f"a size's rule must be a table, got {show_value(contract.data[name])} for {show_value(name)}"
         return contract.refuse(name, rule, f"write {name} = {{ min = 1, max = 4096 }}")
@@ -470,15 +447,13 @@ def read_workloads(
     strangers: set[str] = set()
     sizes = [key for key in root.names("contract") if key != "require"] if sizes is None else sizes
     for name in table.data:
-        inner = table.table(name, f"workload {show_value(name)}")
-        if inner is None:
+        if (inner := table.table(name, f"workload {show_value(name)}")) is None:
             continue
         if not LABEL.fullmatch(name):
             table.fault(name, f"a workload's name has {LABEL_RULE}, got {show_value(name)}", "rename it")
         if names is not None:
             _note_strangers(inner, sizes, strangers)
-        workload = _read_workload(inner, name, sizes)
-        if workload is not None:
+        if (workload := _read_workload(inner, name, sizes)) is not None:
             _check_contract(inner, workload, contract)
             found.append(workload)
     return tuple(found)
@@ -531,8 +506,7 @@ def try_problem(problem: Problem, root: Table) -> None:
     places += launch_places(problem.launches, root)
     if problem.traffic is not None:
         places.append((("traffic",), "traffic", problem.traffic, 0, LIMIT))
-    for kind, expr in problem.operations:
-        places.append((("operations", kind), f"operations: {kind}", expr, 0, LIMIT))
+    places += [(("operations", kind), f"operations: {kind}", e, 0, LIMIT) for kind, e in problem.operations]
     for workload in problem.workloads:
         places = try_places(places, workload.as_dict(), root, f"workload '{workload.name}'")
     for number, argument in enumerate(problem.arguments):
@@ -540,9 +514,8 @@ def try_problem(problem: Problem, root: Table) -> None:
             if argument.formula is not None and root.faults:
                 break
             if (fault := _without_value(argument, workload.as_dict())) is not None:
-                key, reason = fault
-                message = f"argument '{argument.name}': {reason} at workload '{workload.name}'"
-                root.faults.add(("argument", number, key), message, "mend the expression or the sizes")
+                message = f"argument '{argument.name}': {fault[1]} at workload '{workload.name}'"
+                root.faults.add(("argument", number, fault[0]), message, "mend the expression or the sizes")
                 break
 
 
@@ -591,21 +564,17 @@ def _where_launched(expr: Expr, launch: Launch) -> Expr:
 
 
 def try_places(places: Sequence[Place], values: Mapping[str, int], root: Table, at: str) -> list[Place]:
-    """Note what makes no sense with these values; the places that do, to be tried with others.
-
-    What also depends on the device or on a build is left alone.
-    """
+    """Note what makes no sense with these values; the places that do, to be tried with others. What also
+    depends on the device or on a build is left alone."""
     sound: list[Place] = []
     for place in places:
         keys, what, expr, low, high = place
-        if expr.names <= values.keys():
-            reason = _value_fault(expr, values, low, high)
-            if reason is not None:
-                message = f"{what} {show_value(expr.text)} {reason} at {at}"
-                wider = ", or take a type that holds it" if keys[-1] == "value" else ""
-                root.faults.add(keys, message, f"mend the expression or the sizes{wider}")
-                continue
-        sound.append(place)
+        if expr.names <= values.keys() and (reason := _value_fault(expr, values, low, high)) is not None:
+            wider = ", or take a type that holds it" if keys[-1] == "value" else ""
+            hint = f"mend the expression or the sizes{wider}"
+            root.faults.add(keys, f"{what} {show_value(expr.text)} {reason} at {at}", hint)
+        else:
+            sound.append(place)
     return sound
 
 
@@ -636,20 +605,19 @@ def read_launches(
 ) -> tuple[Launch, ...]:
     """`names` may occur in expressions, `insertable` in an entry's braces; None where unknown. `choices` are
     the parameters on which it may depend whether launches overlap."""
+    hint = f"say how the kernel is launched, {_LAUNCH_EXAMPLE}"
     if "launch" not in root:
-        root.fault(None, "[launch] is missing", f"say how the kernel is launched, {_LAUNCH_EXAMPLE}")
+        root.fault(None, "[launch] is missing", hint)
     if root.data.get("launch") == []:
-        root.fault("launch", "launch is empty", f"say how the kernel is launched, {_LAUNCH_EXAMPLE}")
+        root.fault("launch", "launch is empty", hint)
+    before_build = None if names is None else [name for name in names if not name.startswith("resources.")]
     launches: list[Launch] = []
     for table in root.tables("launch", "[launch]"):
         table.only(_KEYS)
         table.needs("grid", "block", hint=f"say how many blocks and threads there are, {_LAUNCH_EXAMPLE}")
         called = table.text("entry")
         if insertable is not None:
-            kernel = root.table("kernel", "[kernel]") if root.names("kernel") else None
-            whose = table if called is not None else kernel or table
-            key = "entry" if "entry" in whose else None
-            check_placeholders(whose, key, "entry", called or entry, insertable)
+            _check_entry(root, table, called, entry, insertable)
         launches.append(
             table.read(
                 Launch,
@@ -660,10 +628,18 @@ def read_launches(
                 block=table.exprs("block", names, most=MAX_EXTENTS),
                 args=_read_args(table, known_args) if "args" in table else tuple(default_args),
                 pdl=_read_pdl(table, choices),
-                when=table.expr("when", None if names is None else _before_build(names)),
+                when=table.expr("when", before_build),
             )
         )
     return tuple(launches)
+
+
+def _check_entry(
+    root: Table, launch: Table, called: str | None, default: str, insertable: Collection[str]
+) -> None:
+    kernel = root.table("kernel", "[kernel]") if root.names("kernel") else None
+    whose = launch if called is not None else kernel or launch
+    check_placeholders(whose, "entry" if "entry" in whose else None, "entry", called or default, insertable)
 
 
 def _read_pdl(table: Table, choices: Collection[str]) -> bool | Expr:
@@ -673,28 +649,21 @@ def _read_pdl(table: Table, choices: Collection[str]) -> bool | Expr:
     return table.expr("pdl", choices) or False
 
 
-def _before_build(names: Collection[str]) -> list[str]:
-    return [name for name in names if not name.startswith("resources.")]
-
-
 def check_placeholders(table: Table, key: str | None, what: str, text: str, known: Collection[str]) -> None:
     for name in PLACEHOLDER.findall(text):
         if name not in known and not name.isdigit():  # Type{0} is C++
-            listed = f"known are {', '.join(sorted(known)) or 'none'}"
-            hint = suggest_name(name, known)
-            table.fault(
-                key, f"{what} {show_value(text)} inserts {{{name}}}, which is not there: {listed}", hint
-            )
+            rule = f"{what} {show_value(text)} inserts {{{name}}}, which is not there"
+            listed = ", ".join(sorted(known)) or "none"
+            table.fault(key, f"{rule}: known are {listed}", suggest_name(name, known))
 
 
 def _read_args(table: Table, known: Sequence[str]) -> tuple[str, ...]:
     args = table.texts("args")
     for name in args:
         if name not in known:
-            rule = (
-                f"args names {show_value(name)}, which is no argument: known are {', '.join(known) or 'none'}"
-            )
-            table.fault("args", rule, suggest_name(name, known))
+            rule = f"args names {show_value(name)}, which is no argument"
+            listed = ", ".join(known) or "none"
+            table.fault("args", f"{rule}: known are {listed}", suggest_name(name, known))
     return args
 
 
@@ -707,34 +676,26 @@ _LINES = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
 def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader = no_headers) -> Problem:
-    """The problem, or one BadInput with everything that is wrong with it.
-
-    `read(name)` gives the text of a file beside the problem file, and raises BadInput where there is none;
-    `find_header` knows the headers that a CUDA source may include.
-    """
+    """The problem, or one BadInput with everything that is wrong with it. `read(name)` gives the text of a
+    file beside the problem file, and raises BadInput where there is none; `find_header` knows the headers
+    that a CUDA source may include."""
     root = load_toml(text, path=path)
     _refuse_unfilled(root, read)
     root.only(_ROOT)
-    sizes = known_sizes(root)
-    root.needs("name", hint='name the problem: name = "softmax"')
-    name = root.text("name") or ""
-    if name and not LABEL.fullmatch(name):
-        root.fault("name", f"name has {LABEL_RULE}, got {show_value(name)}", "rename it")
+    sizes, name = known_sizes(root), _read_problem_name(root)
     kernel = _read_kernel(root, read, find_header)
     arguments = _read_arguments(root, sizes, kernel.language, read)
-    listed = [argument.name for argument in arguments]
     # Also arguments that have faults, so that a launch that names one is not at fault too.
     named = [table.data.get("name") for table in root.tables("argument", "argument")]
     launches = read_launches(
         root,
         None if sizes is None else (*sizes, *DEVICE_NAMES),
         entry=kernel.entry,
-        default_args=listed,
+        default_args=[argument.name for argument in arguments],
         known_args=[name for name in named if isinstance(name, str)],
         insertable=sizes,
     )
     contract = read_contract(root, sizes)
-    workloads = read_workloads(root, contract, sizes)
     accuracy, arguments = read_accuracy(root, arguments, contract, read)
     problem = Problem(
         name=name,
@@ -742,7 +703,7 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
         arguments=arguments,
         launches=launches,
         contract=contract,
-        workloads=workloads,
+        workloads=read_workloads(root, contract, sizes),
         accuracy=accuracy,
         inputs=read_function(root, "inputs", read),
         traffic=root.expr("traffic", sizes),
@@ -757,13 +718,20 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
     return problem
 
 
+def _read_problem_name(root: Table) -> str:
+    root.needs("name", hint='name the problem: name = "softmax"')
+    name = root.text("name") or ""
+    if name and not LABEL.fullmatch(name):
+        root.fault("name", f"name has {LABEL_RULE}, got {show_value(name)}", "rename it")
+    return name
+
+
 def _refuse_unfilled(root: Table, read: Read) -> None:
     """A scaffold marks what only the user knows; until that is filled in, nothing else is worth saying."""
     places = [place for place in walk_texts(root.data) if _PLACEHOLDER in place[1]]
     places.sort(key=lambda place: root.faults.line(place[0]) or 0)
-    listed = [
-        f"{root.faults.where(keys)}: {'.'.join(map(str, keys))} = {show_value(text)}" for keys, text in places
-    ]
+    entries = [(keys, f"{'.'.join(map(str, keys))} = {show_value(text)}") for keys, text in places]
+    listed = [f"{root.faults.where(keys)}: {entry}" for keys, entry in entries]
     if isinstance(accuracy := root.data.get("accuracy"), dict):
         listed += _unfilled_lines(str(accuracy.get("reference", "")).rpartition(":")[0], read)
     if not listed:
@@ -801,10 +769,9 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
     if text is not None and not text.strip():
         table.fault("source", f"source {show_value(source)} is empty")
     if text is not None and len(text) > LONGEST_SOURCE:
-        fault = (
-            f"source {show_value(source)} has {len(text):,} characters, at most {LONGEST_SOURCE:,} are read"
-        )
-        table.fault("source", fault, "leave out what is not the kernel's")
+        fault = f"source {show_value(source)} has {len(text):,} characters"
+        rule = f"at most {LONGEST_SOURCE:,} are read"
+        table.fault("source", f"{fault}, {rule}", "leave out what is not the kernel's")
         text = None
     language = _read_language(table, source)
     include = table.texts("include")
@@ -836,8 +803,6 @@ def _read_operations(root: Table, sizes: Names) -> tuple[tuple[str, Expr], ...]:
 
 def _read_recorded(root: Table, problem: Problem, read: Read) -> tuple[RecordedCase, ...]:
     """Where everything else is read: cases are of its arrays, at sizes that it allows."""
-    from tunesmith.problem.problem import MOST_CASES, read_recorded  # which few problems need
-
     found: list[RecordedCase] = []
     listed = root.texts("recorded")
     if len(listed) > MOST_CASES:
@@ -910,12 +875,13 @@ def _read_arguments(root: Table, sizes: Names, language: str, read_file: Read) -
     read = [(table, read_argument(table, sizes)) for table in tables]
     sound = [(table, argument) for table, argument in read if argument is not None]
     arguments = tuple(argument for _, argument in sound)
-    seen: set[object] = set()
+    seen: set[str] = set()
     for table in tables:
         name = table.data.get("name")
-        if isinstance(name, str) and name in seen:
-            table.fault("name", "there is an argument of this name already", "rename one of the two")
-        seen.add(name if isinstance(name, str) else None)
+        if isinstance(name, str):
+            if name in seen:
+                table.fault("name", "there is an argument of this name already", "rename one of the two")
+            seen.add(name)
     for table, argument in sound:
         if argument.role == "local" and not device.find_language(language).local_arguments:
             rule = f"role local is for OpenCL, the language is {language}"
@@ -967,9 +933,8 @@ def _read_origin(root: Table) -> Origin | None:
     )
     for path in (origin.file, *(place.rpartition(":")[0] for place in origin.launches), *dict(digests)):
         if path and not is_inside(path):
-            table.fault(
-                None, f"files count from the repository's top and lie below it, got {show_value(path)}"
-            )
+            rule = "files count from the repository's top and lie below it"
+            table.fault(None, f"{rule}, got {show_value(path)}")
     return origin
 
 
@@ -985,22 +950,17 @@ def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:
     return found
 
 
-# -- What the outputs of a problem file say of their order, their keys and functions that compare them:
-# read with all arguments at hand, because one names another.
-
-
-ListedArguments = Sequence[tuple[Table, Argument]]
 GIVEN = ("got", "expected", "rtol", "atol")  # what a function of the user's is called with, besides arguments
 
 
-def read_orders(listed: ListedArguments, sizes: Collection[str], read: Read) -> tuple[Argument, ...]:
+def read_orders(
+    listed: Sequence[tuple[Table, Argument]], sizes: Collection[str], read: Read
+) -> tuple[Argument, ...]:
     """The arguments, with the axis of those that go with another, and functions that compare."""
     by_name = {argument.name: argument for _, argument in listed}
     found: list[Argument] = []
     for table, argument in listed:
-        read_one = argument
-        if argument.order:
-            read_one = _with_order(table, argument, by_name)
+        read_one = _with_order(table, argument, by_name) if argument.order else argument
         if argument.keys:
             _check_keys(table, argument, by_name)
         if argument.compare == "function":
@@ -1018,11 +978,8 @@ def _with_order(table: Table, argument: Argument, by_name: dict[str, Argument]) 
         table.fault("order", "order says nothing where a function compares", "let the function allow for it")
     if argument.order == ANY_ORDER:
         return argument
-    others = [
-        name
-        for name, one in by_name.items()
-        if one.is_written and not one.alias and one is not argument and one.order in ("", ANY_ORDER)
-    ]
+    outputs = [one for one in by_name.values() if one.is_written and not one.alias]
+    others = [one.name for one in outputs if one is not argument and one.order in ("", ANY_ORDER)]
     leader = by_name.get(argument.order)
     if leader is None or argument.order not in others:
         rule = f'be "{ANY_ORDER}" or another output with an order of its own'

@@ -19,10 +19,6 @@ from tunesmith.base.text import seed_of
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
 
-# -- What rows of a drawn array look like: constant, repeated, sorted, far from zero and so on, mixed
-# within one array. To add a structure takes a row in the table.
-
-
 Array = NDArray[Any]
 Random = np.random.Generator
 Make = Callable[[Random, Array], Array]  # new rows from ordinary ones, (rows, length), length >= 2
@@ -33,7 +29,8 @@ GROUP = 32  # in each so many elements of `halves` one is the largest
 
 @dataclass(frozen=True)
 class Structure:
-    """`is_calm`: sums of such a row and its square are about as large as before, so that ordinary rules on
+    """What rows of a drawn array look like; one array mixes several. To add one takes a row in the table.
+    `is_calm`: sums of such a row and its square are about as large as before, so that ordinary rules on
     errors hold. `is_own`: it has no values but the row's own, so a promise on values is kept."""
 
     name: str
@@ -83,6 +80,11 @@ def _close_together(rng: Random, x: Array) -> Array:
     """The same for what must stay within a range: around the row's first value."""
     made: Array = x[:, :1] + np.ldexp(x - x[:, :1], -rng.integers(3, 9, (len(x), 1)))
     return made
+
+
+def _scaled_by_row(least: int, most: int) -> Make:
+    """By a power of two that each row draws."""
+    return lambda rng, x: np.ldexp(x, rng.integers(least, most, (len(x), 1)))
 
 
 def _largest_at(place: int) -> Make:
@@ -137,16 +139,14 @@ CATALOGUE: tuple[Structure, ...] = (
     Structure("constant but one", one_unlike(_constant_rows, keep_rows), is_own=True),
     Structure("far from zero", _far_from_zero),
     Structure("close together", _close_together),
-    Structure(
-        "one outlier", one_unlike(keep_rows, lambda rng, x: np.ldexp(x, rng.integers(4, 9, (len(x), 1))))
-    ),
+    Structure("one outlier", one_unlike(keep_rows, _scaled_by_row(4, 9))),
     Structure("ascending", lambda _, x: np.sort(x, axis=1), is_own=True),
     Structure("descending", lambda _, x: np.sort(x, axis=1)[:, ::-1], is_own=True),
     Structure("steps", lambda _, x: np.sort(x, axis=1)[:, _group_starts(x, 8)], is_own=True),
     Structure("largest first", _largest_at(0), is_own=True),
     Structure("largest last", _largest_at(-1), is_own=True),
     Structure(
-        "largest twice", one_unlike(keep_rows, lambda _, x: x.max(axis=1, keepdims=True) + 0 * x), is_own=True
+        "largest twice", one_unlike(keep_rows, lambda _, x: 0 * x + x.max(1, keepdims=True)), is_own=True
     ),
     Structure("runs of equals", lambda _, x: x[:, _group_starts(x, 4)], is_own=True),
     Structure("periodic", lambda _, x: x[:, _group_starts(x, 1) % 4], is_own=True),
@@ -158,7 +158,7 @@ CATALOGUE: tuple[Structure, ...] = (
     Structure("sum of zero", _sum_zero),
     Structure("negative", lambda _, x: -np.abs(x)),
     Structure("positive", lambda _, x: np.abs(x)),
-    Structure("magnitude of its own", lambda rng, x: np.ldexp(x, rng.integers(-14, 8, (len(x), 1)))),
+    Structure("magnitude of its own", _scaled_by_row(-14, 8)),
     Structure("magnitudes by column", lambda rng, x: np.ldexp(x, rng.integers(-6, 7, (1, x.shape[1])))),
     Structure("evenly spaced", _evenly_spaced),
 )
@@ -216,9 +216,8 @@ CODES: tuple[tuple[int, int | None], ...] = (
 
 def lay_halves(rng: Random, values: Array, row: int, pitch: int) -> None:
     """Every element a tie between two codes, where the row's largest magnitude stands for the largest code:
-    whole numbers and a half, or numbers with a bit more than a small float keeps, times a power of two.
-    `rng` is the same for all arrays: rows of one number share a scale, so that their sums are ties as well.
-    """
+    whole numbers and a half, or numbers with a bit more than a small float keeps, times a power of two. `rng`
+    is the same for all arrays: rows of one number share a scale, so that their sums are ties as well."""
     count = max(values.size // pitch, 1)
     kinds, powers = rng.integers(len(CODES), size=count), rng.integers(-3, 4, size=count)
     powers[::3] = 0  # what is rounded as it is
@@ -279,25 +278,25 @@ def plant_numbers(values: Array, buffer: BufferPlan, distribution: str, seed: in
     rows = np.resize(values.astype(wide), (-(-values.size // width), width))
     count, column = len(rows), (len(rows), 1)
     # Rows of several arrays have the same form, or each its own.
-    both, own = (np.random.default_rng(seed_of(seed, PLANTED, name)) for name in ("", buffer.name))
+    both, rng = (np.random.default_rng(seed_of(seed, PLANTED, name)) for name in ("", buffer.name))
     drawn = both.random((count, 2))
-    form = np.where(drawn[:, 0] < 0.5, drawn[:, 1], own.random(count)) * len(_FORMS)
+    form = np.where(drawn[:, 0] < 0.5, drawn[:, 1], rng.random(count)) * len(_FORMS)
     ground, share = (np.array(part)[form.astype(np.int64)][:, None] for part in zip(*_FORMS, strict=True))
 
-    some = np.where(own.random(column) < 0.5, own.choice(exact, rows.shape), own.choice(near, rows.shape))
+    some = np.where(rng.random(column) < 0.5, rng.choice(exact, rows.shape), rng.choice(near, rows.shape))
     if is_float and low < 0:
-        some *= own.choice((1, 1, 1, -1), column)  # a row's: numbers that cancel say nothing of a kernel
-    power = own.choice((0, 1, -1), column)  # the same number all over, or spread by it
-    is_one = (own.random(column) < 0.25) & ((power != 0) | (np.abs(some[:, :1]) <= _LARGE))
-    some = np.where(is_one, some[:, :1] * (1 + own.random(rows.shape)) ** power, some)
-    ordered = np.resize(np.roll(exact, own.integers(len(exact))), rows.shape)
+        some *= rng.choice((1, 1, 1, -1), column)  # a row's: numbers that cancel say nothing of a kernel
+    power = rng.choice((0, 1, -1), column)  # the same number all over, or spread by it
+    is_one = (rng.random(column) < 0.25) & ((power != 0) | (np.abs(some[:, :1]) <= _LARGE))
+    some = np.where(is_one, some[:, :1] * (1 + rng.random(rows.shape)) ** power, some)
+    ordered = np.resize(np.roll(exact, rng.integers(len(exact))), rows.shape)
     common = _COMMON * np.random.default_rng(seed).random(rows.shape if is_flat else width)
     named = [int(n) % width for n in numbers if n >= 0 and n == int(n)]
-    place = own.choice([0, int(own.integers(width)), *named], column)
-    is_planted = (own.random(rows.shape) < share) | ((share == _ONCE) & (np.arange(width) == place))
+    place = rng.choice([0, int(rng.integers(width)), *named], column)
+    is_planted = (rng.random(rows.shape) < share) | ((share == _ONCE) & (np.arange(width) == place))
     rows = np.where(is_planted, some, np.choose(ground, [rows, 0 * rows, ordered, common]))
     laid = rows.astype(wide).reshape(-1)
-    lay_rows(own, laid, width, width, _STRUCTURED, structures_for(element, True, True), (low, high))
+    lay_rows(rng, laid, width, width, _STRUCTURED, structures_for(element, True, True), (low, high))
     done: Array = np.clip(laid[: values.size], low, high).astype(values.dtype)
     return done
 
@@ -312,9 +311,7 @@ def _neighbour_values(numbers: Sequence[float], element: ElementType) -> list[fl
     found += [(low + high) / 2 for low, high in pairwise(sorted(numbers))]
     for number in (n for n in numbers if 0 < n < element.largest):
         bits = np.full(1, number).astype(element.numpy).view(word)
-        found += [
-            float((bits + word.type(step)).view(element.numpy)[0])
-            for step in (1, -1 % 2 ** (8 * word.itemsize))
-        ]
+        steps = word.type(1), word.type(-1 % 2 ** (8 * word.itemsize))
+        found += [float((bits + step).view(element.numpy)[0]) for step in steps]
     patterns = [int(n) for n in numbers if n == int(n) and _BITS_FROM <= n < 2 ** (8 * word.itemsize)]
     return found + [float(np.full(1, bits, word).view(element.numpy)[0]) for bits in patterns]

@@ -15,25 +15,12 @@ from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
-from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.problem.problem import Argument, Launch, Problem, Workload, map_exprs
 from tunesmith.source.lex import blank_elements, find_directives, join_spliced_lines
 from tunesmith.space import expr_arrays
 from tunesmith.space.configset import Config, ConfigSet, Param
-from tunesmith.space.expr import (
-    Arithmetic,
-    Compare,
-    CompareOp,
-    Expr,
-    Node,
-    Num,
-    Undefined,
-    parse_expr,
-    unparse,
-)
+from tunesmith.space.expr import Arithmetic, Compare, Expr, Node, Num, Undefined, parse_expr, unparse
 from tunesmith.space.space import Constraint, Space
-
-# -- The text of a template: declaration, macros, headers.
-
 
 _OPEN = re.compile(r"\s*//\s*///\s*tunesmith\s*")
 _CLOSE = re.compile(r"\s*//\s*///\s*")
@@ -168,60 +155,48 @@ def find_includes(text: str) -> Iterator[tuple[str, bool]]:
 def user_headers(
     text: str, path: str, find: FindHeader, folders: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Every header of the user's that the source reaches, as included -> text.
-
-    A file has its text under its first spelling alone: compilers that know headers by spelling would take
-    another one for another file, and read what says `#pragma once` twice.
-    """
+    """Every header of the user's that the source reaches, as included -> text. A file has its text under its
+    first spelling alone: compilers that know headers by spelling would take another one for another file, and
+    read what says `#pragma once` twice."""
     found: dict[str, HeaderFile] = {}
     first: dict[str, str] = {}  # path -> its first spelling
     waiting = [HeaderFile(path, text)]
     read = {path}
     size = 0
-    while waiting:
-        file = waiting.pop(0)
+    for file in waiting:
         for spelling, quoted in find_includes(file.text):
             header = find(spelling, file.path if quoted else None, folders)
             if header is None:
                 continue
-            known = found.get(spelling)
-            if known is None:
+            if spelling not in found:
                 found[spelling] = header
                 first.setdefault(header.path, spelling)
                 size += len(header.text.encode(errors="surrogatepass"))
-                _refuse_too_much(len(found), size, spelling)
-            elif known.text != header.text:
-                files = f"{known.path} and {header.path} (included by {file.path})"
+                if len(found) > MOST_FILES or size > MOST_BYTES:
+                    raise _too_many_headers(len(found), size, spelling)
+            elif found[spelling].text != header.text:
+                files = f"{found[spelling].path} and {header.path} (included by {file.path})"
                 hint = "include one of them by another path, for instance with its folder's name"
                 raise BadInput(f'"{spelling}" means two different files: {files}', hint=hint)
             if header.path not in read:
                 read.add(header.path)
                 waiting.append(header)
     # In <>: in quotes, a file "../c.h" that means "c.h" would find itself beside it.
-    return tuple(
-        (spelling, header.text if (own := first[header.path]) == spelling else f"#include <{own}>\n")
-        for spelling, header in found.items()
-    )
+    spelled = [(spelling, first[header.path], header.text) for spelling, header in found.items()]
+    return tuple((one, text if one == whole else f"#include <{whole}>\n") for one, whole, text in spelled)
 
 
-def _refuse_too_much(count: int, size: int, spelling: str) -> None:
-    if count <= MOST_FILES and size <= MOST_BYTES:
-        return
+def _too_many_headers(count: int, size: int, spelling: str) -> BadInput:
     rule = f"a kernel's own headers are at most {MOST_FILES} files and {MOST_BYTES >> 20} MiB"
     hint = "take folders of libraries out of include, or include only the headers that the kernel uses"
-    raise BadInput(f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"', hint=hint)
-
-
-# -- of a tuned kernel --------------------------------------------------------------------------------------
+    return BadInput(f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"', hint=hint)
 
 
 def with_counts(text: str, values: Mapping[str, object]) -> str:
     """`#pragma unroll N` with the value of N: nvcc's host compiler expands no macro in a pragma."""
-
-    def counted(pragma: re.Match[str]) -> str:
-        return WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0])
-
-    return _UNROLL.sub(counted, text)
+    return _UNROLL.sub(
+        lambda pragma: WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0]), text
+    )
 
 
 def macro_lines(macros: Iterable[tuple[str, object]]) -> str:
@@ -229,16 +204,15 @@ def macro_lines(macros: Iterable[tuple[str, object]]) -> str:
 
 
 def describe_launch(launch: Launch) -> str:
-    grid, block, own = (
-        ", ".join(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
-    )
-    shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
+    axes = (launch.grid, launch.block, launch.cluster)
+    grid, block, cluster = (", ".join(e.text for e in each) for each in axes)
+    how = f"grid ({grid}), block ({block})"
     # Each only where it is said: a text that changes would make another variant of every kernel known so far.
-    cluster = f", clusters of ({own})" if launch.cluster else ""
-    cooperative = ", cooperative" if launch.cooperative else ""
-    pdl = ", programmatic dependent launch" if launch.pdl else ""
-    when = f", where {launch.when.text}" if launch.when is not None else ""
-    how = f"grid ({grid}), block ({block}){shared}{cluster}{cooperative}{pdl}{when}"
+    how += f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
+    how += f", clusters of ({cluster})" if launch.cluster else ""
+    how += ", cooperative" if launch.cooperative else ""
+    how += ", programmatic dependent launch" if launch.pdl else ""
+    how += f", where {launch.when.text}" if launch.when is not None else ""
     return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
 
 
@@ -262,9 +236,9 @@ class Remedy(StrEnum):
     meaning: str
 
     def __new__(cls, value: str, meaning: str = "") -> Remedy:
-        own = str.__new__(cls, value)
-        own._value_, own.meaning = value, meaning
-        return own
+        remedy = str.__new__(cls, value)
+        remedy._value_, remedy.meaning = value, meaning
+        return remedy
 
     # fmt: off
     BLOCK_SIZE = "block_size", "another number of threads in a block; on a GPU a multiple of the warp"
@@ -315,10 +289,8 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Variant:
-    """One concrete kernel: the whole text that is compiled, and how it is launched.
-
-    `domain` holds the conditions over sizes, `device.*` and `resources.*` under which it may run.
-    """
+    """One concrete kernel: the whole text that is compiled, and how it is launched. `domain` holds the
+    conditions over sizes, `device.*` and `resources.*` under which it may run."""
 
     path: str
     source: str
@@ -329,9 +301,8 @@ class Variant:
     domain: tuple[Expr, ...] = ()
     config: Config | None = None  # None: the original
     headers: tuple[tuple[str, str], ...] = ()  # the user's own, as included -> text
-    made_from: tuple[
-        str, ...
-    ] = ()  # by a stranger, from these texts of the user's: vetted before it is built
+    # By a stranger, from these texts of the user's: vetted before it is built.
+    made_from: tuple[str, ...] = ()
     refused: str = ""  # why nothing may be built of it, as the reader of its conditions says
 
     @cached_property
@@ -400,8 +371,8 @@ class Template:
 
     def of_candidate(self, candidate: str) -> Template:
         """The same, with all its configurations marked as this candidate's."""
-        own = replace(self.default, candidate=candidate)
-        return replace(self, space=replace(self.space, candidate=candidate), default=own)
+        default = replace(self.default, candidate=candidate)
+        return replace(self, space=replace(self.space, candidate=candidate), default=default)
 
     def on(self, device: Device) -> Template:
         """The same for builds on this device: its defines may ask for the device's numbers."""
@@ -412,15 +383,15 @@ class Template:
     @cached_property
     def entry_sizes(self) -> tuple[str, ...]:
         """Sizes that an entry inserts: one build for each of their values."""
-        own = {*(param.name for param in self.space.params), *(name for name, _ in self.defines)}
+        macros = {*(param.name for param in self.space.params), *(name for name, _ in self.defines)}
         named = (name for launch in self.launches for name in PLACEHOLDER.findall(launch.entry))
-        return tuple(dict.fromkeys(name for name in named if name not in own and not name.isdigit()))
+        return tuple(dict.fromkeys(name for name in named if name not in macros and not name.isdigit()))
 
     @property
     def baking(self) -> tuple[str, ...]:
         """What may put sizes into a build, as it is written."""
-        own = {*(param.name for param in self.space.params), *DEVICE_NAMES}
-        return (*(e.text for _, e in self.defines if not e.names <= own), *self.entry_sizes)
+        settled = {*(param.name for param in self.space.params), *DEVICE_NAMES}
+        return (*(e.text for _, e in self.defines if not e.names <= settled), *self.entry_sizes)
 
     def bakes_sizes(self, config: Config) -> bool:
         """Whether a build of this configuration serves one size only."""
@@ -430,26 +401,14 @@ class Template:
 
     def render(self, problem: Problem, config: Config, sizes: Mapping[str, int] | None = None) -> Variant:
         """The kernel for `config`; `sizes` are needed where the template bakes sizes into the build."""
-        values = config.as_dict()
-        macros: dict[str, int] = dict(values)
-        domain = [c.expr.bind(values) for c in self.space.constraints if c.kind == "require"]
-        for name, expr in self.defines:
-            bound = expr.bind({**dict(self.device), **values})
-            try:
-                macros[name] = bound.evaluate(sizes or {})
-            except Undefined:
-                if not bound.names <= (sizes or {}).keys():
-                    raise  # sizes were needed
-                domain.append(parse_expr(f"0 * ({bound.text}) == 0"))  # so wherever it has a value: not here
-                continue
-            if bound.names:
-                domain.append(parse_expr(f"({bound.text}) == {macros[name]}"))
+        values, sizes = config.as_dict(), sizes or {}
+        macros, domain = self._macros_at(values, sizes)
         inserts = dict(macros)
         for name in self.entry_sizes:
-            inserts[name] = parse_expr(name).evaluate(sizes or {})
+            inserts[name] = parse_expr(name).evaluate(sizes)
             domain.append(parse_expr(f"{name} == {inserts[name]}"))
         insert = {name: str(value) for name, value in inserts.items()}
-        workspace = [replace(a, shape=tuple(e.bind(values) for e in a.shape)) for a in self.workspace]
+        workspace = map_exprs(self.workspace, lambda expr: expr.bind(values))
         flags = (*problem.kernel.flags, *(fill_placeholders(flag, insert) for flag in self.flags))
         launches = made_launches(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
@@ -459,9 +418,9 @@ class Template:
         text = f'{macro_lines(defined.items())}#line 1 "{plain_name(self.path)}"\n'
         text += with_counts(self.source, defined)
         headers = tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items())
-        text, refused = (
-            self._settle_stranger_text(text, problem, headers, flags) if self.is_foreign else (text, "")
-        )
+        refused = ""
+        if self.is_foreign:
+            text, refused = self._settle_stranger_text(text, problem, headers, flags)
         return Variant(
             path=self.path,
             source=head + text,
@@ -476,6 +435,25 @@ class Template:
             refused=refused,
         )
 
+    def _macros_at(
+        self, values: Mapping[str, int], sizes: Mapping[str, int]
+    ) -> tuple[dict[str, int], list[Expr]]:
+        """Parameters and defines with their values, and the conditions under which they have these."""
+        macros = dict(values)
+        domain = [c.expr.bind(values) for c in self.space.constraints if c.kind == "require"]
+        for name, expr in self.defines:
+            bound = expr.bind({**dict(self.device), **values})
+            try:
+                macros[name] = bound.evaluate(sizes)
+            except Undefined:
+                if not bound.names <= sizes.keys():
+                    raise  # sizes were needed
+                domain.append(parse_expr(f"0 * ({bound.text}) == 0"))  # so wherever it has a value: not here
+                continue
+            if bound.names:
+                domain.append(parse_expr(f"({bound.text}) == {macros[name]}"))
+        return macros, domain
+
     def as_delivered(self, problem: Problem) -> str:
         """The text for people and other programs; a stranger's asks for its own parameters alone."""
         if not self.is_foreign:
@@ -483,9 +461,8 @@ class Template:
         from tunesmith.problem.vetting.decided import settled_text, target_of
 
         flags = (*problem.kernel.flags, *self.flags)
-        return settled_text(
-            self.source, target_of(self.language, self.built_for, problem.kernel.compiler, flags)
-        )
+        target = target_of(self.language, self.built_for, problem.kernel.compiler, flags)
+        return settled_text(self.source, target)
 
     def _settle_stranger_text(
         self, text: str, problem: Problem, headers: tuple[tuple[str, str], ...], flags: tuple[str, ...]
@@ -551,27 +528,15 @@ def builds_of(
 
 
 def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
-    axes = (launch.grid, launch.block, launch.cluster)
-    grid, block, cluster = (tuple(e.bind(values) for e in each) for each in axes)
-    shared = launch.shared.bind(values) if launch.shared is not None else None
-    when = launch.when.bind(values) if launch.when is not None else None
-    bound = replace(launch, grid=grid, block=block, cluster=cluster, shared=shared, when=when)
-    return replace(bound, entry=fill_placeholders(launch.entry, insert), pdl=_bind_pdl(launch.pdl, values))
-
-
-def _bind_pdl(pdl: bool | Expr, values: Mapping[str, int]) -> bool | Expr:
-    bound = pdl if isinstance(pdl, bool) else pdl.bind(values)
-    return bound if isinstance(bound, bool) or bound.names else bound.holds({})
+    bound = map_exprs(launch, lambda expr: expr.bind(values))
+    pdl = bound.pdl if isinstance(bound.pdl, bool) or bound.pdl.names else bound.pdl.holds({})
+    return replace(bound, entry=fill_placeholders(launch.entry, insert), pdl=pdl)
 
 
 def made_launches(launches: Iterable[Launch]) -> tuple[Launch, ...]:
     """Without those that are made nowhere, and without conditions that hold everywhere."""
-    settled = [(launch, launch.when is None or bool(launch.when.names)) for launch in launches]
-    return tuple(
-        launch if is_open else replace(launch, when=None)
-        for launch, is_open in settled
-        if is_open or launch.when is None or launch.when.holds({})
-    )
+    made = [one for one in launches if one.when is None or one.when.names or one.when.holds({})]
+    return tuple(one if one.when is None or one.when.names else replace(one, when=None) for one in made)
 
 
 def plain_name(path: str) -> str:
@@ -588,11 +553,9 @@ _AXES = ("x", "y", "z")
 
 
 def hardware_constraints(template: Template, limits: Limits) -> tuple[Constraint, ...]:
-    """One for each limit that some configuration would break, as far as parameters and device decide it.
-
-    A limit that no configuration breaks is left out: as a constraint it would tie parameters together, and
-    these would have to be listed in all their combinations.
-    """
+    """One for each limit that some configuration would break, as far as parameters and device decide it. A
+    limit that no configuration breaks is left out: as a constraint it would tie parameters together, and
+    these would have to be listed in all their combinations."""
     params = {param.name: param for param in template.space.params}
     several = len(template.launches) > 1
     found: dict[Node, Constraint] = {}
@@ -618,8 +581,7 @@ def _launch_limits(launch: Launch, limits: Limits) -> Iterator[tuple[str, Expr]]
 
 
 def _range_expr(low: int, value: Node, high: int) -> Expr:
-    links: tuple[tuple[CompareOp, Node], ...] = (("<=", value), ("<=", Num(high)))
-    tree = Compare(Num(low), links)
+    tree = Compare(Num(low), (("<=", value), ("<=", Num(high))))
     return Expr(unparse(tree), tree)
 
 
@@ -627,15 +589,12 @@ def _can_break(expr: Expr, params: Mapping[str, Param]) -> bool:
     read = [params[name] for name in sorted(expr.names)]
     if prod(len(param.values) for param in read) > _MOST_TRIED:
         return True
-    return not bool(expr_arrays.evaluate_truth(expr, _value_mesh(read)).all())
-
-
-def _value_mesh(read: Sequence[Param]) -> dict[str, expr_arrays.Ints | int]:
-    """The parameters' values, each along an axis of its own; single ones take none."""
-    single: dict[str, expr_arrays.Ints | int] = {p.name: p.values[0] for p in read if len(p.values) == 1}
+    # Each along an axis of its own; single ones take none.
+    columns: dict[str, expr_arrays.Ints | int] = {p.name: p.values[0] for p in read if len(p.values) == 1}
     several = [param for param in read if len(param.values) > 1]
     mesh = np.ix_(*(np.array(param.values, dtype=np.int64) for param in several))
-    return single | {param.name: values for param, values in zip(several, mesh, strict=True)}
+    columns |= {param.name: values for param, values in zip(several, mesh, strict=True)}
+    return not bool(expr_arrays.evaluate_truth(expr, columns).all())
 
 
 def configs_of(problem: Problem, template: Template, device: Device) -> ConfigSet:

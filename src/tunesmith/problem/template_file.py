@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 from tunesmith.base.errors import BadInput
 from tunesmith.problem import device
 from tunesmith.problem.default_rules import read_shape, with_facts, with_usual
 from tunesmith.problem.device import DEVICE_NAMES, RESOURCE_NAMES
-from tunesmith.problem.problem import Argument, Launch, Problem
+from tunesmith.problem.problem import Argument, Launch, Problem, map_exprs
 from tunesmith.problem.problem_file import (
     IDENTIFIER,
     check_placeholders,
@@ -28,6 +28,7 @@ from tunesmith.problem.template import (
     Combination,
     FindHeader,
     Remedy,
+    Shape,
     Template,
     find_block,
     find_defines,
@@ -41,57 +42,33 @@ from tunesmith.space.configset import Config, Param
 from tunesmith.space.expr import LIMIT, Expr, is_name, parse_expr
 from tunesmith.space.space import Constraint, Space
 
-# -- What a template names for itself: `[defines]`, for other expressions; entries that share lines.
-
-
 T = TypeVar("T")
 ALL = "all"  # of [require], [prefer], [answers] and [defines]: several to a line
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?![\w.])")
 
 
-@dataclass(frozen=True)
-class InFull:
-    """Expressions with what [defines] says in place of its names."""
+def expand_defines(value: T, defines: Sequence[tuple[str, Expr]]) -> T:
+    """An expression, or what has some, with what [defines] says in place of its names."""
+    texts = {name: f"({expr.text})" for name, expr in defines}
 
-    macros: Mapping[str, str]
+    def expand(expr: Expr) -> Expr:
+        text = _NAME.sub(lambda name: texts.get(name[0], name[0]), expr.text)
+        return expr if expr.names.isdisjoint(texts) else parse_expr(text)
 
-    @staticmethod
-    def of(macros: Sequence[tuple[str, Expr]]) -> InFull:
-        return InFull({name: f"({expr.text})" for name, expr in macros})
-
-    def __call__(self, value: T) -> T:
-        """The same, an expression or what has some, with each of them in full."""
-        found: T = self._filled(value)
-        return found
-
-    def _filled(self, value: Any) -> Any:
-        match value:
-            case Expr() if not value.names.isdisjoint(self.macros):
-                return parse_expr(_NAME.sub(lambda name: self.macros.get(name[0], name[0]), value.text))
-            case tuple():
-                return tuple(map(self._filled, value))
-            case Constraint() | Argument() | Launch():
-                parts = {field.name: self._filled(getattr(value, field.name)) for field in fields(value)}
-                return replace(value, **parts)
-        return value
+    return map_exprs(value, expand)
 
 
 def built_with(root: Table, text: str, headers: Sequence[tuple[str, str]]) -> frozenset[str]:
     """Names that a build depends on. A define that only the launch names is no macro: it would bake the sizes
     of its expression into builds that have no use for them."""
-    launches = root.data.get("launch")
-    entries = [said for _, said in walk_texts(launches)] + [
-        said for _, said in walk_texts(root.data.get("build"))
-    ]
+    entries = [text for key in ("launch", "build") for _, text in walk_texts(root.data.get(key))]
     code = "\n".join([text, *(header for _, header in headers)])
     return used_words(without_comments(code)).union(*map(PLACEHOLDER.findall, entries))
 
 
 def take_apart(root: Table, title: str, switches: Collection[str]) -> None:
-    """Entries that share a line, `all = [{ A = "1", B = "2" }]`, as entries of the table.
-
-    By the name of one of `switches`, a parameter, they are 0 without it.
-    """
+    """Entries that share a line, `all = [{ A = "1", B = "2" }]`, as entries of the table. By the name of one
+    of `switches`, a parameter, they are 0 without it."""
     table = root.data.get(title)
     if not isinstance(table, dict):
         return
@@ -143,44 +120,32 @@ def parse_template(
     params = _read_params(root, problem)
     default = _read_default(root, params, text)
     macros = _read_defines(root, names, problem)
-    in_full = InFull.of(macros)
-    constraints = in_full(_read_constraints(root, names))
-    answers = read_answers(root, names.params)
-    shape = read_shape(root, names.params, names.sizes)
-    if shape is not None and not root.faults:
-        shape = replace(
-            shape,
-            prefer=tuple((c.name, c.expr.text) for c in constraints if c.kind == "prefer"),
-            answers=tuple((str(remedy), expr.text) for remedy, expr in answers),
-        )
-        constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
+    constraints, answers, shape = _read_rules(root, names, params, default, macros)
     arguments = [argument.name for argument in problem.arguments]
-    workspace = in_full(_read_workspace(root, names.before_build, arguments))
-    headers = None
-    if device.find_language(problem.kernel.language).reads_headers:
-        include = problem.kernel.include
-        headers = root.attempt(None, lambda: user_headers(text, path, find_header, include))
+    workspace = _read_workspace(root, names.before_build, arguments)
+    kernel, headers = problem.kernel, None
+    if device.find_language(kernel.language).reads_headers:
+        headers = root.attempt(None, lambda: user_headers(text, path, find_header, kernel.include))
     built = built_with(root, text, headers or ())
+    launches = read_launches(
+        root,
+        names.after_build,
+        entry=problem.launches[0].entry,
+        default_args=arguments,
+        known_args=[*arguments, *root.names("workspace")],
+        insertable=(*names.macros, *names.sizes),
+        choices=names.params,
+    )
     template = Template(
         path=path,
         source=text,
-        language=problem.kernel.language,
+        language=kernel.language,
         space=Space(params, constraints),
         default=default,
-        launches=in_full(
-            read_launches(
-                root,
-                names.after_build,
-                entry=problem.launches[0].entry,
-                default_args=arguments,
-                known_args=[*arguments, *root.names("workspace")],
-                insertable=(*names.macros, *names.sizes),
-                choices=names.params,
-            )
-        ),
+        launches=expand_defines(launches, macros),
         flags=_read_flags(root, names),
         defines=tuple((name, expr) for name, expr in macros if name in built),
-        workspace=workspace,
+        workspace=expand_defines(workspace, macros),
         headers=headers or (),
         answers=answers,
         shape=shape,
@@ -190,6 +155,27 @@ def parse_template(
         try_out(root, template, problem)
     root.faults.raise_any()
     return template
+
+
+Answers = tuple[tuple[Remedy, Expr], ...]
+
+
+def _read_rules(
+    root: Table,
+    names: _KnownNames,
+    params: tuple[Param, ...],
+    default: Config,
+    macros: Sequence[tuple[str, Expr]],
+) -> tuple[tuple[Constraint, ...], Answers, Shape | None]:
+    """Constraints and answers, with the usual ones where the template has a shape."""
+    constraints = expand_defines(_read_constraints(root, names), macros)
+    answers = _read_answers(root, names.params)
+    shape = read_shape(root, names.params, names.sizes)
+    if shape is not None and not root.faults:
+        prefer = tuple((c.name, c.expr.text) for c in constraints if c.kind == "prefer")
+        shape = replace(shape, prefer=prefer, answers=tuple((str(name), e.text) for name, e in answers))
+        constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
+    return constraints, answers, shape
 
 
 @dataclass(frozen=True)
@@ -251,10 +237,8 @@ def _check_macro_name(table: Table, name: str, what: str, problem: Problem) -> b
         table.fault(name, f"{rule}, got {show_value(name)}", "rename it")
         return False
     if name in taken:
-        rule = (
-            f"{show_value(name)} is already {taken[name]} of the problem, which a macro so "
-            "named would replace"
-        )
+        rule = f"{show_value(name)} is already {taken[name]} of the problem"
+        rule += ", which a macro so named would replace"
         table.fault(name, rule, f"rename it, e.g. {name.upper() if name != name.upper() else name + '_'}")
         return False
     return True
@@ -265,10 +249,9 @@ def _read_constraints(root: Table, names: _KnownNames) -> tuple[Constraint, ...]
     kinds: tuple[Literal["require", "prefer"], ...] = ("require", "prefer")
     for kind in kinds:
         table = root.table_or_empty(kind, f"[{kind}]")
-        for name in table.data:
-            expr = table.expr(name, names.after_build if kind == "require" else names.before_build)
-            if expr is not None:
-                found.append(Constraint(name, expr, kind))
+        known = names.after_build if kind == "require" else names.before_build
+        read = [(name, table.expr(name, known)) for name in table.data]
+        found += [Constraint(name, expr, kind) for name, expr in read if expr is not None]
     return tuple(found)
 
 
@@ -329,7 +312,7 @@ def _read_defines(root: Table, names: _KnownNames, problem: Problem) -> tuple[tu
         _check_macro_name(table, name, "a define", problem)
         expr = table.expr(name, (*names.of_defines, *(before for before, _ in found)))
         if expr is not None:
-            found.append((name, InFull.of(found)(expr)))
+            found.append((name, expand_defines(expr, found)))
     return tuple(found)
 
 
@@ -348,7 +331,7 @@ def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str
     return tuple(found)
 
 
-def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr], ...]:
+def _read_answers(root: Table, params: Sequence[str]) -> Answers:
     """Conditions over parameters alone: what a search looks at first must be known before any size."""
     whole = root.table_or_empty("answers", "[answers]")
     known = [remedy.value for remedy in Remedy]
@@ -361,21 +344,19 @@ def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr
     tables = [Table(line, (*whole.keys, ALL), whole.label, root.faults) for line in lines]
     for table in tables:
         table.only(known)
-    found: list[tuple[Remedy, Expr]] = []
+    found: dict[Remedy, Expr] = {}
     for table in (whole, *tables):
         for name in (name for name in table.data if table is not whole or name != ALL):
-            if any(name == remedy.value for remedy, _ in found):
+            if name in found:
                 table.fault(name, f"{name} has its condition already", "say once where it is")
+            elif name not in known or (expr := table.expr(name, params)) is None:
                 continue
-            expr = table.expr(name, params) if name in known else None
-            if expr is None:
-                continue
-            if not expr.names:
+            elif expr.names:
+                found[Remedy(name)] = expr
+            else:
                 rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
                 table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
-                continue
-            found.append((Remedy(name), expr))
-    return tuple(found)
+    return tuple(found.items())
 
 
 def exclude_combinations(text: str, rules: Sequence[Combination], path: str) -> str:
@@ -406,54 +387,45 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
     params = root.names("params")
     for name in params:
         if name not in used:
+            rule = f"{show_value(name)} is unused in the code and the launch"
             hint = "use it, or remove it: every value would give the same kernel"
-            root.faults.add(
-                ("params", name), f"{show_value(name)} is unused in the code and the launch", hint
-            )
+            root.faults.add(("params", name), rule, hint)
     for argument in template.workspace:
         if not any(argument.name in launch.args for launch in template.launches):
             rule = f"workspace {show_value(argument.name)} is unused: no launch has it in its args"
             root.faults.add(("workspace", argument.name), rule, "list all the arguments in the launch's args")
-    headers = [text for _, text in (*template.headers, *problem.kernel.headers)]
-    for launch in template.launches:
-        if not launch.pdl:
-            continue
-        from tunesmith.problem.vetting.waits import FIRST, waits_somewhere
-
-        if not waits_somewhere(template.source, *headers):
-            rule = (
-                f"with pdl = true {show_value(launch.entry)} may start before the launch "
-                "ahead of it has ended"
-            )
-            hint = f"{FIRST} or leave pdl out"
-            root.faults.add(("launch",), f"{rule}, and the code never waits for that", hint)
-            break
+    _check_waits(root, template, problem)
     declared = {*params, *root.names("defines")}
-    elsewhere = {name for name, _ in problem.kernel.defines}
+    known = declared.union(name for name, _ in problem.kernel.defines)
     for define in find_defines(code):
-        if define.name in declared and not define.is_guarded:
-            rule = f"{define.name} is declared above and defined here, which hides the value that is tried"
-            root.faults.add_at(define.line, rule, f"put #ifndef {define.name} and #endif around it")
-        elif (
-            define.is_default
-            and define.name not in declared | elsewhere
-            and _LOOKS_LIKE_PARAMETER.fullmatch(define.name)
-        ):
-            rule = f"{define.name} looks like a parameter and is undeclared in [params] and [defines]"
-            hint = f"declare it, e.g. {define.name} = [{define.value}], or drop the #ifndef of a constant"
+        name = define.name
+        if name in declared and not define.is_guarded:
+            rule = f"{name} is declared above and defined here, which hides the value that is tried"
+            root.faults.add_at(define.line, rule, f"put #ifndef {name} and #endif around it")
+        elif define.is_default and name not in known and _LOOKS_LIKE_PARAMETER.fullmatch(name):
+            rule = f"{name} looks like a parameter and is undeclared in [params] and [defines]"
+            hint = f"declare it, e.g. {name} = [{define.value}], or drop the #ifndef of a constant"
             root.faults.add_at(define.line, rule, hint)
+
+
+def _check_waits(root: Table, template: Template, problem: Problem) -> None:
+    early = next((launch for launch in template.launches if launch.pdl), None)
+    if early is None:
+        return
+    from tunesmith.problem.vetting.waits import FIRST, waits_somewhere
+
+    headers = [text for _, text in (*template.headers, *problem.kernel.headers)]
+    if not waits_somewhere(template.source, *headers):
+        rule = f"with pdl = true {show_value(early.entry)} may start before the launch ahead of it has ended"
+        fault = f"{rule}, and the code never waits for that"
+        root.faults.add(("launch",), fault, f"{FIRST} or leave pdl out")
 
 
 def _used_in_declaration(root: Table) -> frozenset[str]:
     """As written, not as parsed: a launch with a fault still uses its parameters."""
-    flags = [text for _, text in walk_texts(root.data.get("build"))]
-    words = _words_of(root, ("launch", "defines", "workspace"))
-    return words.union(*(PLACEHOLDER.findall(flag) for flag in flags))
-
-
-def _words_of(root: Table, tables: Sequence[str]) -> frozenset[str]:
-    written = [text for key in tables for _, text in walk_texts(root.data.get(key))]
-    return frozenset(word for text in written for word in WORD.findall(text))
+    kinds = (("build", PLACEHOLDER), *((key, WORD) for key in ("launch", "defines", "workspace")))
+    texts = [(text, words) for key, words in kinds for _, text in walk_texts(root.data.get(key))]
+    return frozenset(word for text, words in texts for word in words.findall(text))
 
 
 def try_out(root: Table, template: Template, problem: Problem) -> None:
@@ -465,15 +437,13 @@ def try_out(root: Table, template: Template, problem: Problem) -> None:
     required = [c for c in constraints if c.kind == "require"]
     legal = [w for w in problem.workloads if _is_satisfied(required, {**default, **w.as_dict()})]
     if not legal:
-        for constraint in required:
-            if not any(constraint.expr.holds({**default, **w.as_dict()}) for w in problem.workloads):
-                rule = (
-                    f"the default breaks require {show_value(constraint.name)}, "
-                    f"{show_value(constraint.expr.text)}"
-                )
-                root.faults.add(("default",), f"{rule}, at every workload", "choose other values")
-        if not root.faults:
-            rule = "the default breaks a require at every workload"
+        broken = [
+            f"{show_value(c.name)}, {show_value(c.expr.text)},"
+            for c in required
+            if not any(c.expr.holds({**default, **w.as_dict()}) for w in problem.workloads)
+        ]
+        for what in [f"require {one}" for one in broken] or ["a require"]:
+            rule = f"the default breaks {what} at every workload"
             root.faults.add(("default",), rule, "choose other values")
     places = list(launch_places(template.launches, root))
     for workload in legal:
@@ -491,19 +461,16 @@ def _check_something_left(root: Table, space: Space, problem: Problem) -> None:
     workloads = [workload.as_dict() for workload in problem.workloads]
     try:
         if len(space.configs(workloads)):
-            return
+            return None
         for constraint in space.constraints:
             rest = tuple(c for c in space.constraints if c is not constraint)
             if len(replace(space, constraints=rest).configs(workloads)):
-                _blame_constraint(root, constraint, "leaves no configuration")
-                return
+                return _blame_constraint(root, constraint, "leaves no configuration")
         # No single one is to blame: point at the one that took the last configuration.
         for count, constraint in enumerate(space.constraints, 1):
             if not len(replace(space, constraints=space.constraints[:count]).configs(workloads)):
-                _blame_constraint(
-                    root, constraint, "leaves no configuration beside the constraints before it"
-                )
-                return
+                why = "leaves no configuration beside the constraints before it"
+                return _blame_constraint(root, constraint, why)
     except BadInput as error:  # more than can be listed
         root.faults.add(("params",), error.message, error.hint)
 
@@ -511,9 +478,6 @@ def _check_something_left(root: Table, space: Space, problem: Problem) -> None:
 def _blame_constraint(root: Table, constraint: Constraint, why: str) -> None:
     rule = f"{constraint.kind} {show_value(constraint.name)}, {show_value(constraint.expr.text)}, {why}"
     root.faults.add((constraint.kind, constraint.name), rule, "loosen it, or widen the parameters it names")
-
-
-# -- A template's declaration as text: the comment block at the top of its file.
 
 
 WIDTH = 117  # of a line of the declaration, behind its comment sign
@@ -561,15 +525,10 @@ def format_declaration(
     baked: Tables = (),
     in_code: Collection[str] = (),
 ) -> list[str]:
-    """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out.
-
-    `shape`: the usual rules hold, and parameters that are `in_code` have their defaults there. `baked`:
-    parameters, and defines that are 0 without them.
-    """
+    """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out. With a
+    `shape`, parameters that are `in_code` have their defaults there. `baked`: defines by their switches."""
     is_short = in_code if shape is not None else ()
-    given = _merge_alike(
-        [(param.name, param.short if param.name in is_short else param.text) for param in params]
-    )
+    given = _merge_alike([(p.name, p.short if p.name in is_short else p.text) for p in params])
     named = {title: [(name, toml_string(text)) for name, text in pairs] for title, pairs in conditions}
     named["defines"] = [(name, toml_string(text)) for name, text in defines]
     several = [title for title, most in _MOST_APART.items() if len(named.get(title, ())) > most]
@@ -581,9 +540,7 @@ def format_declaration(
                 lines += _shape_lines(shape)
             lines += _pack_table(title, pairs) if title in packed else _toml_table_lines(title, pairs)
         lines += ["[defines]"] if not named["defines"] and any(pairs for _, pairs in baked) else []
-        for switch, entries in baked:
-            rows = _inline_rows([(name, toml_string(text)) for name, text in entries])
-            lines += _table_list_lines(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
+        lines += [line for switch, entries in baked for line in _switched_lines(switch, entries)]
         lines += _toml_table_lines("workspace", workspace)
         if flags and "require" in packed:
             lines.insert(1, f"build.flags = {_toml_list(flags)}")
@@ -595,6 +552,11 @@ def format_declaration(
     if len(lines) > MOST_LINES:
         lines = written((*several, "require", "prefer"))
     return [f"// {line}".rstrip() for line in lines]
+
+
+def _switched_lines(switch: str, entries: Pairs) -> list[str]:
+    rows = _inline_rows([(name, toml_string(text)) for name, text in entries])
+    return _table_list_lines(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
 
 
 def _merge_alike(params: Pairs) -> Pairs:
@@ -613,13 +575,12 @@ def _merge_alike(params: Pairs) -> Pairs:
 
 def _shape_lines(tables: Tables) -> list[str]:
     """One table, or those of several kernels, a line for each that fits one."""
-    lines = [line for name, pairs in tables for line in _toml_table_lines(name, pairs) or [f"[{name}]"]]
-    short = [
-        f"{name.removeprefix('shape.')} = {{ {', '.join(f'{key} = {text}' for key, text in pairs)} }}"
-        for name, pairs in tables
-    ]
-    several = len(tables) > 1 and all(name.startswith("shape.") for name, _ in tables)
-    return ["[shape]", *short] if several and max(map(len, short)) <= WIDTH else lines
+    if len(tables) > 1 and all(name.startswith("shape.") for name, _ in tables):
+        entries = [(name, ", ".join(f"{key} = {text}" for key, text in pairs)) for name, pairs in tables]
+        short = [f"{name.removeprefix('shape.')} = {{ {listed} }}" for name, listed in entries]
+        if max(map(len, short)) <= WIDTH:
+            return ["[shape]", *short]
+    return [line for name, pairs in tables for line in _toml_table_lines(name, pairs) or [f"[{name}]"]]
 
 
 def _toml_table_lines(title: str, pairs: Pairs) -> list[str]:
@@ -651,16 +612,15 @@ def _pack_table(title: str, pairs: Pairs) -> list[str]:
 
 def _inline_rows(pairs: Pairs) -> list[str]:
     """Tables that fit a line each, with as many entries as there is room for."""
-    rows: list[list[str]] = []
-    for name, text in pairs:
-        entry = f"{name} = {text}"
-        room = WIDTH - len("BAKE = [{  }]")
-        row = next((row for row in rows if len(", ".join([*row, entry])) <= room), None)
-        if row is None:
-            rows.append([entry])
+    rows: list[str] = []
+    for entry in (f"{name} = {text}" for name, text in pairs):
+        room = WIDTH - len(f"BAKE = [{{ , {entry} }}]")
+        fitting = next((place for place, row in enumerate(rows) if len(row) <= room), None)
+        if fitting is None:
+            rows.append(entry)
         else:
-            row.append(entry)
-    return [f"{{ {', '.join(row)} }}" for row in rows]
+            rows[fitting] += f", {entry}"
+    return [f"{{ {row} }}" for row in rows]
 
 
 def _table_list_lines(name: str, rows: Sequence[str]) -> list[str]:
@@ -700,9 +660,9 @@ def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) ->
             lines.append(f"entry = {toml_string(launch.entry)}")
         if several or tuple(launch.args) != tuple(args):
             lines.append(f"args = {_toml_list(launch.args)}")
-        lines += expression_list_lines("grid", [e.text for e in launch.grid])
-        lines += expression_list_lines("block", [e.text for e in launch.block])
-        lines += expression_list_lines("cluster", [e.text for e in launch.cluster]) if launch.cluster else []
+        axes = (("grid", launch.grid), ("block", launch.block), ("cluster", launch.cluster))
+        for name, exprs in axes:
+            lines += expression_list_lines(name, [e.text for e in exprs]) if exprs else []
         lines += shared_line(launch.shared.text) if launch.shared is not None else []
         lines += ["cooperative = true"] if launch.cooperative else []
         if launch.pdl:

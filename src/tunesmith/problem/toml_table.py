@@ -169,10 +169,8 @@ class Faults:
         faults = sorted(self._found, key=lambda fault: fault.line or 0)
         if len(faults) == 1:
             raise BadInput(faults[0].message, hint=faults[0].hint, where=self._at(faults[0].line))
-        listed = [
-            f"{self._at(fault.line)}: {fault.message}" + (f" ({fault.hint})" if fault.hint else "")
-            for fault in faults[:MOST_SHOWN]
-        ]
+        shown = [(self._at(fault.line), fault) for fault in faults[:MOST_SHOWN]]
+        listed = [f"{at}: {one.message}" + (f" ({one.hint})" if one.hint else "") for at, one in shown]
         if len(faults) > MOST_SHOWN:
             listed.append(f"and {len(faults) - MOST_SHOWN} more")
         message = "\n".join([f"{len(faults)} faults", *listed])
@@ -244,8 +242,6 @@ class Table:
         value = self.data.get(key)
         return tuple(value) if isinstance(value, dict) else ()
 
-    # -- single values ----------------------------------------------------------------------------------
-
     def read(self, schema: type[T], keys: Collection[str], names: Names = None, **known: object) -> T:
         """A value of a class: its fields are `known` already, or entries of their names, those among `keys`,
         each converted as its annotation says."""
@@ -261,9 +257,8 @@ class Table:
         found: tuple[str, ...] | None = self._entry(key, tuple[str, ...])
         return found or ()
 
-    def flag(self, key: str, default: bool = False) -> bool:
-        found: bool | None = self._entry(key, bool)
-        return default if found is None else found
+    def flag(self, key: str) -> bool:
+        return bool(self._entry(key, bool))
 
     def integer(self, key: str, *, low: int, high: int = LIMIT) -> int | None:
         found: int | None = self._entry(key, Annotated[int, Meta(ge=low, le=high)])
@@ -284,8 +279,6 @@ class Table:
         """The value of a float, of which sizes decide."""
         text = self.text(key)
         return None if text is None else self._parse_entry(key, (key,), lambda: parse_real(text, names=names))
-
-    # -- lists and tables -------------------------------------------------------------------------------
 
     def items(self, key: str, of: str) -> list[object]:
         """The items of a list; [] also where the value is no list, which is noted."""
@@ -337,9 +330,8 @@ class Table:
             return [self.table_or_empty(key, label)]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             return self.must(key, f"be tables under [[{key}]] headers") or []
-        return [
-            Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in enumerate(value)
-        ]
+        numbered = enumerate(value)
+        return [Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in numbered]
 
     def attempt(self, key: str | None, action: Callable[[], T]) -> T | None:
         """What the action gives; None where it refuses its input, which is noted."""

@@ -88,25 +88,19 @@ class Param:
         return self.values[max(position - 1, 0) : position] + self.values[position + 1 : position + 2]
 
 
-# -- The legal configurations of a space as a numbered set, without a list of them.
+# The legal configurations are a numbered set, without a list of them.
 #
 # Parameters that constraints tie together are listed in a table. It grows by one parameter at a time, and
-# each
-# constraint is applied as soon as its last parameter comes in, so that the Cartesian product is never built.
-# Constraints are not evaluated once per row but once per combination of the few parameters they read, and the
-# rows are joined with what that allows. Each row carries the set of workloads it is legal for, as a number
-# in a
-# shared list of such sets: there are few different sets, however many rows.
+# each constraint is applied as soon as its last parameter comes in, so that the Cartesian product is never
+# built. Constraints are evaluated once per combination of the few parameters they read, and the rows are
+# joined with what that allows. Each row carries the number of the set of workloads it is legal for; such sets
+# are few.
 #
 # Parameters that share no constraint are listed apart and their product is left implicit: configuration i is
-# found by dividing i by what lies below, like the digits of a number. With several workloads a row of one
-# table
-# may suit only some of them, and two rows go together only if a common workload is left. The set is therefore
-# a small graph: a state is the workloads still possible at a table, and every group of rows leads from a
-# state
-# to a state of the next table. States are few, and counting from the last table back makes the numbering
-# exact.
-
+# found by dividing i by what lies below, like the digits of a number. With several workloads two rows go
+# together only if a common workload is left. The set is therefore a small graph: a state is the workloads
+# still possible at a table, and every group of rows leads from a state to a state of the next table. Counting
+# from the last table back makes the numbering exact.
 
 MAX_ROWS = 20_000_000
 _BLOCK = 1 << 21  # entries handled at a time: bounds the memory of a step, not of the result
@@ -142,10 +136,8 @@ def build_combo_tables(
 ) -> tuple[ComboTable, ...]:
     """One table for each group of parameters that share no rule with the others, in declared order."""
     groups = _connected_components(len(params), [rule.scope for rule in rules])
-    return tuple(
-        _Growth(params, [rule for rule in rules if not rule.scope.isdisjoint(group)], workloads).table(group)
-        for group in groups
-    )
+    ruled = [(group, [rule for rule in rules if not rule.scope.isdisjoint(group)]) for group in groups]
+    return tuple(_Growth(params, some, workloads).table(group) for group, some in ruled)
 
 
 def _connected_components(count: int, scopes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
@@ -265,7 +257,7 @@ class _Growth:
         mesh = np.ix_(*(np.array(self.params[axis].values, dtype=np.int64) for axis in axes))
         columns = {self.params[axis].name: values for axis, values in zip(axes, mesh, strict=True)}
         shape = tuple(len(self.params[axis].values) for axis in axes)
-        return self.judge(rules, columns, shape).reshape(-1, shape[-1])
+        return self.judge_rules(rules, columns, shape).reshape(-1, shape[-1])
 
     def judge_rows(self, rules: Sequence[ParamRule], others: Sequence[int], index: int, block: slice) -> Ids:
         """The same for the rows of a block, one by one."""
@@ -276,9 +268,9 @@ class _Growth:
             columns[self.params[other].name] = values[here][:, np.newaxis]
         domain = np.array(self.params[index].values, dtype=np.int64)
         columns[self.params[index].name] = domain[np.newaxis, :]
-        return self.judge(rules, columns, (block.stop - block.start, len(domain)))
+        return self.judge_rules(rules, columns, (block.stop - block.start, len(domain)))
 
-    def judge(
+    def judge_rules(
         self, rules: Sequence[ParamRule], columns: dict[str, NDArray[np.int64]], shape: tuple[int, ...]
     ) -> Ids:
         ids = np.ones(prod(shape), dtype=np.int32)
@@ -315,9 +307,7 @@ class _Growth:
             return columns, np.ones(len(parents), dtype=np.int32)
         ids = self.sets.meet(self.ids[block][parents], allowed.ravel()[chosen])
         alive = ids != 0
-        if alive.all():
-            return columns, ids
-        return [column[alive] for column in columns], ids[alive]
+        return (columns, ids) if alive.all() else ([column[alive] for column in columns], ids[alive])
 
 
 def _too_many(params: Sequence[Param]) -> BadInput:
@@ -354,8 +344,7 @@ class ConfigSet:
         candidate: str = "",
     ) -> None:
         """`possible` is the set of workloads (bit i: workload i) not ruled out by their sizes alone."""
-        self._params = tuple(params)
-        self._candidate = candidate
+        self._params, self._candidate = params, candidate
         self._workloads = workloads
         self._levels, self._outcomes, self._size = _link_levels(tables, possible)
         largest = max((len(param.values) for param in params), default=1)
@@ -385,12 +374,10 @@ class ConfigSet:
             return None
         number, state = 0, 0
         for level in self._levels:
-            found = _find_row(level.table, positions)
-            if found is None:
+            if (found := _find_row(level.table, positions)) is None:
                 return None
             group, place = found
-            below = int(level.below[state, group])
-            if not below:  # no workload is left
+            if not (below := int(level.below[state, group])):  # no workload is left
                 return None
             number += int(level.firsts[state, group]) + place * below
             state = int(level.leads_to[state, group])
@@ -454,10 +441,9 @@ def _link_levels(
     tables: Sequence[ComboTable], possible: int
 ) -> tuple[tuple[_Level, ...], tuple[int, ...], int]:
     """The levels, the workload sets of the states after the last one, and the number of configurations."""
-    states: list[list[int]] = [[possible]]
+    states = [[possible]]
     for table in tables:
-        met = {state & rows for state in states[-1] for rows in table.sets} - {0}
-        states.append(sorted(met))
+        states.append(sorted({state & rows for state in states[-1] for rows in table.sets} - {0}))
     totals = [1] * len(states[-1]) if possible else [0]
     levels: list[_Level] = []
     for table, here, after in zip(reversed(tables), reversed(states[:-1]), reversed(states[1:]), strict=True):

@@ -20,11 +20,8 @@ from typing import Any, Literal, assert_never, cast, get_args
 
 from tunesmith.base.errors import BadInput
 
-# -- The expression tree, its text, and how that is read, refusing everything that is not in the language.
-#
 # Python's own parser splits the text; what it returns is translated node by node into our tree, and whatever
 # has no translation is an error. Nothing of the text is ever evaluated.
-
 
 # The largest magnitude of a value. Two of them add up to 64 bits at most, so that NumPy can check afterwards.
 LIMIT = 2**62
@@ -122,12 +119,38 @@ def operands_of_node(node: Node) -> tuple[Node, ...]:
     assert_never(node)
 
 
+def map_operands(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The node with each of its operands changed."""
+    match node:
+        case Num() | Variable():
+            return node
+        case Neg(operand) | Not(operand):
+            return type(node)(change(operand))
+        case Arithmetic(op, left, right):
+            return Arithmetic(op, change(left), change(right))
+        case Compare(left, links):
+            return Compare(change(left), tuple((op, change(right)) for op, right in links))
+        case OneOf(item, options, negated):
+            return OneOf(change(item), options, negated)
+        case Logic(op, operands):
+            return Logic(op, tuple(map(change, operands)))
+        case Conditional(test, then, other):
+            return Conditional(change(test), change(then), change(other))
+        case FunctionCall(function, args):
+            return FunctionCall(function, tuple(map(change, args)))
+    assert_never(node)
+
+
+def iterate_nodes(node: Node) -> Iterator[Node]:
+    """The node and all below it, in reading order."""
+    yield node
+    for child in operands_of_node(node):
+        yield from iterate_nodes(child)
+
+
 def iterate_variable_names(node: Node) -> Iterator[str]:
     """Every name in the tree, in reading order, repeats included."""
-    if isinstance(node, Variable):
-        yield node.id
-    for child in operands_of_node(node):
-        yield from iterate_variable_names(child)
+    return (part.id for part in iterate_nodes(node) if isinstance(part, Variable))
 
 
 # Binding strength, weakest first, as in Python's grammar.
@@ -176,10 +199,8 @@ def _render_with_strength(node: Node) -> tuple[str, int]:
             strength = _OR if op == "or" else _AND
             return f" {op} ".join(_render_node(operand, strength + 1) for operand in operands), strength
         case Conditional(test, then, other):
-            return (
-                f"{_render_node(then, _OR)} if {_render_node(test, _OR)} else {_render_node(other, _IF)}",
-                _IF,
-            )
+            text = f"{_render_node(then, _OR)} if {_render_node(test, _OR)} else {_render_node(other, _IF)}"
+            return text, _IF
         case FunctionCall(function, args):
             return f"{function}({', '.join(_render_node(arg, _IF) for arg in args)})", _ATOM
     assert_never(node)
@@ -263,9 +284,8 @@ class _ExprReader:
     def read(self) -> Node:
         text = self.text
         if len(text) > MAX_LENGTH:
-            raise self.refused(
-                f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed", hint="split it up"
-            )
+            reason = f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed"
+            raise self.refused(reason, hint="split it up")
         if not text.strip():
             raise self.refused("it is empty", hint='write an integer or an expression such as "d % VEC == 0"')
         if len(_WORD.findall(text)) > MAX_WORDS:
@@ -278,9 +298,8 @@ class _ExprReader:
             if not _INTEGER.fullmatch(number):
                 raise self.refused(f"'{shorten_text(number)}' is not an integer")
             if len(number) > 40:  # Python would refuse thousands of digits in words of its own
-                raise self.refused(
-                    f"an integer in it has {len(number)} digits, larger than 2**62", hint=_SMALLER
-                )
+                reason = f"an integer in it has {len(number)} digits, larger than 2**62"
+                raise self.refused(reason, hint=_SMALLER)
         try:
             tree = ast.parse(self.line, mode="eval")
         except SyntaxError as error:
@@ -290,89 +309,88 @@ class _ExprReader:
             raise self.refused(f"{error.msg.split('. ')[0]}, {place}") from error
         except (RecursionError, MemoryError, ValueError) as error:
             raise self.refused("it is nested too deeply", hint="split it up") from error
-        return self.node(tree.body, 1)
+        return self.read_node(tree.body, 1)
 
     def refused(self, reason: str, *, hint: str | None = None) -> ExprError:
         habit = next((advice for pattern, advice in _HABITS if pattern.search(self.text)), None)
         message = f'"{shorten_text(self.text)}" is not an expression: {reason}'
         return ExprError(message, hint=hint or habit or _ALLOWED_IN_EXPRESSIONS)
 
-    def node(self, tree: ast.expr, depth: int) -> Node:
+    def read_node(self, tree: ast.expr, depth: int) -> Node:
         if depth > MAX_DEPTH:
             raise self.refused(f"it is nested more than {MAX_DEPTH} deep", hint="split it up")
         depth += 1
         match tree:
             case ast.Constant(value):
-                return Num(self.integer(value))
+                return Num(self.read_integer(value))
             case ast.Name(id):
-                return self.name(id)
+                return self.read_name(id)
             case ast.Attribute(ast.Name(space), field):
-                return self.dotted(space, field)
+                return self.read_dotted(space, field)
             case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-                return Num(-self.integer(value))
+                return Num(-self.read_integer(value))
             case ast.UnaryOp(ast.USub(), operand):
-                return Neg(self.node(operand, depth))
+                return Neg(self.read_node(operand, depth))
             case ast.UnaryOp(ast.Not(), operand):
-                return Not(self.node(operand, depth))
+                return Not(self.read_node(operand, depth))
             case ast.BinOp(left, op, right) if type(op) in _OPERATOR_SIGNS:
-                return Arithmetic(_OPERATOR_SIGNS[type(op)], self.node(left, depth), self.node(right, depth))
+                sign = _OPERATOR_SIGNS[type(op)]
+                return Arithmetic(sign, self.read_node(left, depth), self.read_node(right, depth))
             case ast.BoolOp(joint, operands):
-                parts = tuple(self.node(operand, depth) for operand in operands)
+                parts = tuple(self.read_node(operand, depth) for operand in operands)
                 return Logic("and" if isinstance(joint, ast.And) else "or", parts)
             case ast.Compare():
-                return self.comparison(tree, depth)
+                return self.read_comparison(tree, depth)
             case ast.IfExp(test, then, other):
-                return Conditional(self.node(test, depth), self.node(then, depth), self.node(other, depth))
+                return Conditional(*(self.read_node(part, depth) for part in (test, then, other)))
             case ast.Call(ast.Name(function), args, []):
-                return self.call(function, args, depth)
+                return self.read_call(function, args, depth)
             case _:
-                raise self.refused(f"'{self.source(tree)}' is not allowed")
+                raise self.refused(f"'{self.source_of(tree)}' is not allowed")
 
-    def source(self, tree: ast.expr) -> str:
+    def source_of(self, tree: ast.expr) -> str:
         return shorten_text(self.line[tree.col_offset : tree.end_col_offset])
 
-    def integer(self, value: object) -> int:
+    def read_integer(self, value: object) -> int:
         if type(value) is not int:
             raise self.refused(f"'{value!r}' is not an integer")
         if value > LIMIT:
             raise self.refused("an integer in it is larger than 2**62", hint=_SMALLER)
         return value
 
-    def name(self, name: str) -> Variable:
+    def read_name(self, name: str) -> Variable:
         if name in FUNCTIONS:
             raise self.refused(f"'{name}' is a function", hint=f"call it: {name}(...)")
         if name in NAMESPACES:
             raise self.refused(f"'{name}' alone has no value", hint=f"name one of its fields: {name}.<field>")
-        return self.known(name)
+        return self.read_known_name(name)
 
-    def dotted(self, space: str, field: str) -> Variable:
+    def read_dotted(self, space: str, field: str) -> Variable:
         if space not in NAMESPACES or not _FIELD.fullmatch(field):
             allowed = " and ".join(f"{namespace}.<field>" for namespace in NAMESPACES)
             raise self.refused(f"'{space}.{field}' is not allowed", hint=f"names with a dot are {allowed}")
-        return self.known(f"{space}.{field}")
+        return self.read_known_name(f"{space}.{field}")
 
-    def known(self, name: str) -> Variable:
+    def read_known_name(self, name: str) -> Variable:
         if self.names is not None and name not in self.names:
-            listed = ", ".join(sorted(self.names)) or "none"
-            message = f"unknown name '{name}' in \"{shorten_text(self.text)}\": known names are {listed}"
             boolean = "write 1 for true and 0 for false" if name in ("true", "false") else None
-            raise ExprError(message, hint=boolean or suggest_name(name, self.names))
+            raise _unknown_name(name, self.text, self.names, boolean or suggest_name(name, self.names))
         return Variable(name)
 
-    def comparison(self, tree: ast.Compare, depth: int) -> Node:
+    def read_comparison(self, tree: ast.Compare, depth: int) -> Node:
         left, op, right = tree.left, tree.ops[0], tree.comparators[0]
         if len(tree.ops) == 1 and isinstance(op, ast.In | ast.NotIn):
-            return OneOf(self.node(left, depth), self.options(right), isinstance(op, ast.NotIn))
+            return OneOf(self.read_node(left, depth), self.read_options(right), isinstance(op, ast.NotIn))
         links: list[tuple[CompareOp, Node]] = []
         for op, right in zip(tree.ops, tree.comparators, strict=True):
             if isinstance(op, ast.In | ast.NotIn):
                 raise self.refused("'in' cannot be part of a chain", hint="join two comparisons with 'and'")
             if type(op) not in _RELATIONS:
                 raise self.refused("'is' is not allowed", hint="compare with '==' or '!='")
-            links.append((_RELATIONS[type(op)], self.node(right, depth)))
-        return Compare(self.node(left, depth), tuple(links))
+            links.append((_RELATIONS[type(op)], self.read_node(right, depth)))
+        return Compare(self.read_node(left, depth), tuple(links))
 
-    def options(self, tree: ast.expr) -> tuple[int, ...]:
+    def read_options(self, tree: ast.expr) -> tuple[int, ...]:
         rule = "write the integers in parentheses or brackets: x in (1, 2) or x in [1]"
         if not isinstance(tree, ast.Tuple | ast.List) or not tree.elts:
             raise self.refused("'in' needs a list of integers on its right", hint=rule)
@@ -380,27 +398,30 @@ class _ExprReader:
         for element in tree.elts:
             match element:
                 case ast.Constant(value):
-                    values.append(self.integer(value))
+                    values.append(self.read_integer(value))
                 case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-                    values.append(-self.integer(value))
+                    values.append(-self.read_integer(value))
                 case _:
-                    raise self.refused(f"the list after 'in' holds '{self.source(element)}'", hint=rule)
+                    raise self.refused(f"the list after 'in' holds '{self.source_of(element)}'", hint=rule)
         return tuple(values)
 
-    def call(self, function: str, args: list[ast.expr], depth: int) -> FunctionCall:
+    def read_call(self, function: str, args: list[ast.expr], depth: int) -> FunctionCall:
         if function not in FUNCTIONS:
             hint = suggest_name(function, FUNCTIONS) or f"functions: {', '.join(FUNCTIONS)}"
             raise self.refused(f"there is no function '{function}'", hint=hint)
         arity = _ARITY.get(function)
         if len(args) != arity if arity else len(args) < 2:
             wants = arity or "at least 2"
-            raise self.refused(
-                f"{function} takes {wants} arguments, got {len(args)}", hint=f"give it {wants}"
-            )
-        return FunctionCall(cast("Function", function), tuple(self.node(arg, depth) for arg in args))
+            reason = f"{function} takes {wants} arguments, got {len(args)}"
+            raise self.refused(reason, hint=f"give it {wants}")
+        return FunctionCall(cast("Function", function), tuple(self.read_node(arg, depth) for arg in args))
 
 
-__all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse_expr", "unparse"]
+def _unknown_name(name: str, text: str, names: Collection[str], hint: str | None) -> ExprError:
+    listed = ", ".join(sorted(names)) or "none"
+    return ExprError(
+        f"unknown name '{name}' in \"{shorten_text(text)}\": known names are {listed}", hint=hint
+    )
 
 
 class Undefined(Exception):
@@ -460,9 +481,8 @@ def _evaluate_node(node: Node, values: Mapping[str, int]) -> int:
                 raise Undefined(f"'{id}' has no value")
             return _check_magnitude(operator.index(values[id]))
         case Arithmetic(op, left, right):
-            return _check_magnitude(
-                _ARITHMETIC[op](_evaluate_node(left, values), _evaluate_node(right, values))
-            )
+            sides = _evaluate_node(left, values), _evaluate_node(right, values)
+            return _check_magnitude(_ARITHMETIC[op](*sides))
         case Compare(left, links):
             value = _evaluate_node(left, values)
             for relation, right in links:
@@ -540,17 +560,7 @@ def _bind_node(node: Node, values: Mapping[str, int]) -> Node:
             return Conditional(test, _bind_node(then, values), _bind_node(other, values))
         case Compare(left, links):
             return _bind_chain(_bind_node(left, values), links, values)
-        case Arithmetic(op, left, right):
-            return _fold_node(Arithmetic(op, _bind_node(left, values), _bind_node(right, values)))
-        case FunctionCall(function, args):
-            return _fold_node(FunctionCall(function, tuple(_bind_node(arg, values) for arg in args)))
-        case Not(operand):
-            return _fold_node(Not(_bind_node(operand, values)))
-        case Neg(operand):
-            return _fold_node(Neg(_bind_node(operand, values)))
-        case OneOf(item, options, negated):
-            return _fold_node(OneOf(_bind_node(item, values), options, negated))
-    assert_never(node)
+    return _fold_node(map_operands(node, lambda operand: _bind_node(operand, values)))
 
 
 def _fold_node(node: Node) -> Node:
@@ -575,9 +585,7 @@ def _bind_chain(left: Node, links: tuple[tuple[CompareOp, Node], ...], values: M
 
 def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[str, int]) -> Node:
     """Drop operands that change nothing; stop at one that settles it, since nothing after it is looked at.
-
-    What stands before the settling operand stays: it may have no value, and then the whole has none.
-    """
+    What stands before the settling operand stays: it may have no value, and then the whole has none."""
     remaining: list[Node] = []
     for operand in operands:
         operand = _bind_node(operand, values)
@@ -596,11 +604,8 @@ def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[s
     return Compare(alone, (("!=", Num(0)),))  # `1 and x` is 0 or 1, not x
 
 
-# -- The values of float scalars: numbers and sizes, + - * / and sqrt, in double precision.
-#
-# No other function: these alone give the same result, to the last bit, in every language that a result is
-# delivered in.
-
+# The values of float scalars: numbers and sizes, + - * / and sqrt, in double precision. No other function:
+# these alone give the same result, to the last bit, in every language that a result is delivered in.
 
 RealOp = Literal["+", "-", "*", "/"]
 LONGEST_REAL = 500  # characters
@@ -709,9 +714,7 @@ def _read_real_node(tree: ast.expr, text: str, names: Collection[str] | None, de
             return RealNumber(float(value))
         case ast.Name(id):
             if names is not None and id not in names:
-                listed = ", ".join(sorted(names)) or "none"
-                message = f"unknown name '{id}' in \"{shorten_text(text)}\": known names are {listed}"
-                raise ExprError(message, hint=suggest_name(id, names) or _ALLOWED_IN_REALS)
+                raise _unknown_name(id, text, names, suggest_name(id, names) or _ALLOWED_IN_REALS)
             return RealName(id)
         case ast.UnaryOp(ast.USub(), operand):
             return RealNegative(_read_real_node(operand, text, names, depth + 1))
@@ -726,17 +729,12 @@ def _read_real_node(tree: ast.expr, text: str, names: Collection[str] | None, de
 
 def _iterate_real_names(node: RealNode) -> Iterator[str]:
     match node:
-        case RealNumber():
-            pass
         case RealName(id):
             yield id
         case RealNegative(operand) | SquareRoot(operand):
             yield from _iterate_real_names(operand)
         case RealOperation(_, left, right):
-            yield from _iterate_real_names(left)
-            yield from _iterate_real_names(right)
-        case _:
-            assert_never(node)
+            yield from (*_iterate_real_names(left), *_iterate_real_names(right))
 
 
 def _evaluate_real(node: RealNode, values: Mapping[str, int]) -> float:

@@ -127,10 +127,8 @@ def _read_column(column: Ints | int | None) -> _Column:
 
 
 def _mask_excess(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
-    """Keep the numbers where bounds allow no excess, else mask each row that exceeds.
-
-    Needs numbers that have not wrapped around, or only 2**63 to -2**63, which exceeds as well.
-    """
+    """Keep the numbers where bounds allow no excess, else mask each row that exceeds. Needs numbers that have
+    not wrapped around, or only 2**63 to -2**63, which exceeds as well."""
     if low < -LIMIT or high > LIMIT:
         excess = (numbers > LIMIT) | (numbers < -LIMIT)
         undefined = _merge_masks(undefined, excess)
@@ -168,15 +166,13 @@ def _choose_rows(test: _Column, then: _Column, other: _Column) -> _Column:
 
 
 def _add_columns(a: _Column, b: _Column) -> _Column:
-    return _mask_excess(
-        a.numbers + b.numbers, a.low + b.low, a.high + b.high, _merge_masks(a.undefined, b.undefined)
-    )
+    undefined = _merge_masks(a.undefined, b.undefined)
+    return _mask_excess(a.numbers + b.numbers, a.low + b.low, a.high + b.high, undefined)
 
 
 def _subtract_columns(a: _Column, b: _Column) -> _Column:
-    return _mask_excess(
-        a.numbers - b.numbers, a.low - b.high, a.high - b.low, _merge_masks(a.undefined, b.undefined)
-    )
+    undefined = _merge_masks(a.undefined, b.undefined)
+    return _mask_excess(a.numbers - b.numbers, a.low - b.high, a.high - b.low, undefined)
 
 
 def _multiply_columns(a: _Column, b: _Column) -> _Column:

@@ -21,7 +21,6 @@ from tunesmith.space.space import Space
 Matrix = NDArray[np.float64]
 Positions = NDArray[np.unsignedinteger]
 
-
 ONE_HOT = 128  # values of a categorical parameter that get a column each
 
 
@@ -150,7 +149,7 @@ def covariance_matrix(encoding: Encoding, settings: Hyperparameters, a: Position
     """The kernel between configurations, given by their positions: of the whole, which falls off with the sum
     of what parameters differ by, and of what each of them does alone."""
     reach, share = _single_param_reach(encoding), settings.alone / len(encoding.params)
-    columns, steps, own = [np.zeros((len(a), 0))], [np.zeros((0, len(b)))], [np.zeros((0, len(b)))]
+    columns, steps, single = [np.zeros((len(a), 0))], [np.zeros((0, len(b)))], [np.zeros((0, len(b)))]
     others: list[Matrix] = []
     for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
         here, there = a[:, param], b[:, param]
@@ -158,13 +157,13 @@ def covariance_matrix(encoding: Encoding, settings: Hyperparameters, a: Position
             apart = _param_distances(encoding, settings, owner, table, table)[:, there]
             columns.append(np.eye(len(table))[here])
             steps.append(apart)
-            own.append(np.exp(-reach * apart))
+            single.append(np.exp(-reach * apart))
         else:
             others.append(_param_distances(encoding, settings, owner, table[here], table[there]))
     # Few arrays of this size, and in place: each is made of new pages, which take longer than the sums.
     which = np.concatenate(columns, axis=1)
     total: Matrix = which @ np.concatenate(steps)
-    alone: Matrix = which @ np.concatenate(own)
+    alone: Matrix = which @ np.concatenate(single)
     for apart in others:
         total += apart
         alone += np.exp(-reach * apart)
@@ -194,11 +193,8 @@ def group_distances(encoding: Encoding, positions: Positions) -> Matrix:
 
 
 def posterior_loss(encoding: Encoding, logs: Vector, apart: Matrix, targets: Matrix) -> tuple[float, Vector]:
-    """Minus the log posterior of the hyperparameters, and its gradient.
-
-    `apart` are the `distances`. `targets` has a column for each function that shares the kernel, and these
-    count as one, on average.
-    """
+    """Minus the log posterior of the hyperparameters, and its gradient. `apart` are the `distances`.
+    `targets` has a column for each function that shares the kernel, and these count as one, on average."""
     settings = Hyperparameters(logs)
     count, functions = targets.shape
     reach, share = _single_param_reach(encoding), settings.alone / len(encoding.params)
@@ -295,7 +291,7 @@ class Posterior:
 
     def expect(self, which: NDArray[np.int64]) -> None:
         """Take it that these candidates turn out as the means say: all else that is near becomes certain."""
-        shared = self._shared(np.arange(len(self._candidates)), which)
+        shared = self._shared_covariance(np.arange(len(self._candidates)), which)
         kernel = shared[which]
         kernel.flat[:: len(kernel) + 1] = np.maximum(np.diag(kernel), 1e-10) + self._settings.noise + JITTER
         columns = shared @ _inverse_of_lower(np.linalg.cholesky(kernel)).T
@@ -304,9 +300,9 @@ class Posterior:
 
     def joint(self, kept: NDArray[np.int64]) -> JointPosterior:
         """Of these candidates alone."""
-        return JointPosterior(self.means[kept], self._shared(kept, kept), self._settings.noise)
+        return JointPosterior(self.means[kept], self._shared_covariance(kept, kept), self._settings.noise)
 
-    def _shared(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> Matrix:
+    def _shared_covariance(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> Matrix:
         """What they have in common beyond what is known."""
         here, there = self._candidates[some], self._candidates[others]
         shared = covariance_matrix(self._encoding, self._settings, here, there)
@@ -333,24 +329,19 @@ class JointPosterior:
         self._covariances = self._covariances - np.outer(shared, shared / certain)
 
 
-def _squared_distances(a: Matrix, b: Matrix) -> Matrix:
-    squares: Matrix = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2 * a @ b.T
-    return np.maximum(squares, 0.0, out=squares)
-
-
 def _pairwise_distances(a: Matrix, b: Matrix) -> Matrix:
-    distances: Matrix = np.abs(a - b.T) if a.shape[1] == 1 else np.sqrt(_squared_distances(a, b))
-    return distances
+    if a.shape[1] == 1:
+        return np.abs(a - b.T)
+    squares: Matrix = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2 * a @ b.T
+    return np.sqrt(np.maximum(squares, 0.0, out=squares))
 
 
 def _inverse_of_lower(factor: NDArray[np.floating]) -> Matrix:
     """Of a lower triangular matrix: by halves, which leaves most of the work to products."""
-    inverse: Matrix
     if len(factor) <= 64:
-        inverse = np.linalg.inv(factor).astype(np.float64, copy=False)
-        return inverse
+        return np.asarray(np.linalg.inv(factor), dtype=np.float64)
     half = len(factor) // 2
-    inverse = np.zeros(factor.shape)
+    inverse: Matrix = np.zeros(factor.shape)
     inverse[:half, :half] = _inverse_of_lower(factor[:half, :half])
     inverse[half:, half:] = _inverse_of_lower(factor[half:, half:])
     inverse[half:, :half] = -inverse[half:, half:] @ (factor[half:, :half] @ inverse[:half, :half])

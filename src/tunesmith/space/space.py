@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,16 @@ from tunesmith.base.errors import BadInput
 from tunesmith.space.configset import Config, ConfigSet, Param, ParamRule, build_combo_tables
 from tunesmith.space.expr import (
     Arithmetic,
-    Compare,
-    Conditional,
     Expr,
     FunctionCall,
     Logic,
+    Neg,
     Node,
+    Not,
     Num,
-    operands_of_node,
+    OneOf,
+    iterate_nodes,
+    map_operands,
     parse_expr,
     shorten_text,
     suggest_name,
@@ -126,12 +128,10 @@ def _repeated_labels(labels: Sequence[str]) -> list[str]:
 
 def _check_known(constraint: Constraint, missing: Collection[str], known: Collection[str]) -> None:
     for name in sorted(missing):
-        raise BadInput(
-            f'{constraint.kind} {constraint.name}, "{shorten_text(constraint.expr.text)}", uses '
-            f"{name}, which has "
-            f"no value here: known are {', '.join(sorted(known)) or 'no names'}",
-            hint=suggest_name(name, known) or "use a parameter, a size of the problem or a device limit",
-        )
+        rule = f'{constraint.kind} {constraint.name}, "{shorten_text(constraint.expr.text)}", uses {name}'
+        hint = suggest_name(name, known) or "use a parameter, a size of the problem or a device limit"
+        listed = ", ".join(sorted(known)) or "no names"
+        raise BadInput(f"{rule}, which has no value here: known are {listed}", hint=hint)
 
 
 Side = Literal["inside", "outside"]
@@ -170,9 +170,8 @@ class Focus:
         return tuple(condition for condition in self.conditions if condition.remedy not in remedies)
 
     def __str__(self) -> str:
-        return " and ".join(
-            f"({text})" if " or " in text and len(self.texts) > 1 else text for text in self.texts
-        )
+        several = len(self.texts) > 1
+        return " and ".join(f"({text})" if several and " or " in text else text for text in self.texts)
 
 
 @dataclass(frozen=True)
@@ -243,9 +242,6 @@ def _split_by_conditions(
     return numbers, inside
 
 
-# -- Expressions changed: some of their names known, some of their parts called otherwise.
-
-
 def bind_and_simplify(expr: Expr, fixed: Mapping[str, int]) -> Expr:
     """With the known values in it, and nothing multiplied by 1 for their sake."""
     tree = _simplify_node(expr.bind(fixed).tree)
@@ -256,15 +252,7 @@ def substitute_trees(node: Node, meanings: Mapping[Node, Node]) -> Node:
     """The tree with other trees in place of some of its parts."""
     if node in meanings:
         return meanings[node]
-    return replace(
-        node, **{f.name: _substitute_in_value(getattr(node, f.name), meanings) for f in fields(node)}
-    )
-
-
-def _substitute_in_value(value: Any, meanings: Mapping[Node, Node]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_substitute_in_value(part, meanings) for part in value)
-    return substitute_trees(cast("Node", value), meanings) if is_dataclass(value) else value
+    return map_operands(node, lambda operand: substitute_trees(operand, meanings))
 
 
 def _simplify_node(node: Node) -> Node:
@@ -278,20 +266,16 @@ def _simplify_node(node: Node) -> Node:
             return Arithmetic(op, left, right)
         case FunctionCall("ceildiv" | "round_up", (value, Num(1))):
             return _simplify_node(value)
-        case FunctionCall(function, args):
-            return FunctionCall(function, tuple(map(_simplify_node, args)))
-        case Compare(left, links):
-            return Compare(_simplify_node(left), tuple((op, _simplify_node(right)) for op, right in links))
-        case Conditional(test, then, other):
-            return Conditional(_simplify_node(test), _simplify_node(then), _simplify_node(other))
-        case Logic(op, operands) if isinstance(operands[-1], Num) and not _may_fail(node):
-            return Num(int(bool(operands[-1].value)))  # the last settles it, whatever the others say
-        case Logic(op, operands):
-            return Logic(op, tuple(map(_simplify_node, operands)))
-    return node
+        case Logic(_, (*_, Num(last))) if not _may_fail(node):
+            return Num(int(bool(last)))  # the last settles it, whatever the others say
+        case Neg() | Not() | OneOf():
+            return node
+    return map_operands(node, _simplify_node)
 
 
 def _may_fail(node: Node) -> bool:
     """Whether it may have no value: it divides, or calls what does."""
-    divides = isinstance(node, FunctionCall) or (isinstance(node, Arithmetic) and node.op in ("//", "%"))
-    return divides or any(_may_fail(child) for child in operands_of_node(node))
+    return any(
+        isinstance(part, FunctionCall) or (isinstance(part, Arithmetic) and part.op in ("//", "%"))
+        for part in iterate_nodes(node)
+    )

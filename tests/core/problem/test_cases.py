@@ -1,54 +1,45 @@
+"""Where a kernel is tested: sizes, distributions, and the constants that a size may be compared with."""
+
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.samples import DEVICE, LIMITS, a_problem, a_template
 from tests.thoroughness import examples
+from tunesmith.problem import problem as p
 from tunesmith.problem.cases import (
     CONSTANT,
     FULL_BYTES,
     LARGE_BYTES,
     SMOKE_BYTES,
     Case,
+    ExtraCase,
+    broad_sizes,
+    case_misfit,
     case_reach,
+    collect_constants,
+    extra_cases,
+    fold_constants,
     full_cases,
     smoke_cases,
+    threshold_sizes,
     verify_cases,
 )
-from tunesmith.problem.device import Device, Limits
+from tunesmith.problem.domain import domain_of
 from tunesmith.problem.inputs import DISTRIBUTIONS, ODD
-from tunesmith.problem.problem import (
-    Accuracy,
-    Argument,
-    Contract,
-    Kernel,
-    Launch,
-    Problem,
-    Role,
-    SizeRule,
-    Workload,
-)
+from tunesmith.problem.problem import Argument, Problem, Role, SizeRule, Workload
 from tunesmith.problem.template import Variant, original_variant
+from tunesmith.space.configset import Config
 from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint
-
-LIMITS = Limits(
-    max_threads=1024,
-    max_block=(1024, 1024, 64),
-    max_grid=(2**31 - 1, 65535, 65535),
-    shared=49152,
-    sms=16,
-    warp=32,
-    llc=1 << 20,
-    memory=1 << 34,
-    max_allocation=1 << 32,
-    alignment=256,
-)
-DEVICE = Device("fake", "0", "fake", "fake", "1", "simulated", LIMITS)
 
 
 def array(name: str, type: str, *shape: str, role: Role = "input") -> Argument:
@@ -64,12 +55,12 @@ def problem(
 ) -> Problem:
     return Problem(
         name="some",
-        kernel=Kernel("kernel.cl", "", "some", "opencl"),
+        kernel=p.Kernel("kernel.cl", "", "some", "opencl"),
         arguments=tuple(arguments),
-        launches=(Launch("some", (parse_expr(grid),), (parse_expr("64"),), ()),),
-        contract=Contract(tuple(sizes), tuple(Constraint(text, parse_expr(text)) for text in require)),
+        launches=(p.Launch("some", (parse_expr(grid),), (parse_expr("64"),), ()),),
+        contract=p.Contract(tuple(sizes), tuple(Constraint(text, parse_expr(text)) for text in require)),
         workloads=tuple(Workload(f"w{i}", tuple(sizes.items())) for i, sizes in enumerate(workloads)),
-        accuracy=Accuracy(1e-3, 1e-3),
+        accuracy=p.Accuracy(1e-3, 1e-3),
     )
 
 
@@ -79,44 +70,30 @@ SILU = problem(
     [{"tokens": 16, "d": 4096}, {"d": 14336, "tokens": 4096}],
 )
 NORM = problem(
-    [
-        array("out", "float32", "rows", "d", role="output"),
-        array("input", "float32", "rows", "d"),
-        array("weight", "float32", "d"),
-    ],
+    [array("out", "float32", "rows", "d", role="output"), array("input", "float32", "rows", "d"),
+     array("weight", "float32", "d")],
     [SizeRule("rows", 1, 1 << 20), SizeRule("d", 1, 16384)],
     [{"rows": 64, "d": 4096}, {"rows": 1024, "d": 2048}, {"rows": 256, "d": 8192}],
-)
+)  # fmt: skip
 FLAT = problem(
     [array("out", "float32", "n", role="output"), array("input", "float32", "n")],
     [SizeRule("n", 1, 1 << 28)],
     [{"n": 1 << 24}],
 )
 MATMUL = problem(
-    [
-        array("c", "float32", "m", "n", role="output"),
-        array("a", "float32", "m", "k"),
-        array("b", "float32", "k", "n"),
-    ],
+    [array("c", "float32", "m", "n", role="output"), array("a", "float32", "m", "k"),
+     array("b", "float32", "k", "n")],
     [SizeRule(name, 1, 8192) for name in "mnk"],
     [{"m": 1024, "n": 1024, "k": 1024}],
-)
+)  # fmt: skip
 ATTENTION = problem(
-    [
-        array("o", "float16", "b", "h", "s", "w", role="output"),
-        array("q", "float16", "b", "h", "s", "w"),
-        array("k", "float16", "b", "g", "s", "w"),
-    ],
-    [
-        SizeRule("b", 1, 64),
-        SizeRule("h", 1, 128),
-        SizeRule("g", 1, 128),
-        SizeRule("s", 1, 131072),
-        SizeRule("w", 64, 256, 1, (64, 128, 256)),
-    ],
+    [array("o", "float16", *"bhsw", role="output"), array("q", "float16", *"bhsw"),
+     array("k", "float16", *"bgsw")],
+    [SizeRule("b", 1, 64), SizeRule("h", 1, 128), SizeRule("g", 1, 128), SizeRule("s", 1, 131072),
+     SizeRule("w", 64, 256, 1, (64, 128, 256))],
     [{"b": 1, "h": 32, "g": 8, "s": 4096, "w": 128}],
     require=["h % g == 0"],
-)
+)  # fmt: skip
 PROBLEMS = {"silu": SILU, "norm": NORM, "flat": FLAT, "matmul": MATMUL, "attention": ATTENTION}
 
 
@@ -318,18 +295,13 @@ def test_verification_reaches_every_end_of_the_contract_and_goes_beyond_the_work
     cases = verify_cases(problem, original_variant(problem), replace(DEVICE, kind="cpu"), 3, ())
     far = dict(case_reach(problem, cases))
     for rule in problem.contract.sizes:
-        affordable = nbytes(
-            problem, Case(tuple({**least_sizes(problem), rule.name: rule.max}.items()), "", 0, "full")
-        )
+        alone = {**least(problem.contract.sizes), rule.name: rule.max}
+        affordable = nbytes(problem, Case(tuple(alone.items()), "", 0, "full"))
         assert far[rule.name] == rule.max or affordable > LARGE_BYTES / 4
     largest = max(nbytes(problem, case) for case in cases)
     usual = max(nbytes(problem, Case(w.sizes, "", 0, "full")) for w in problem.workloads)
     assert largest > LARGE_BYTES / 2 or largest >= usual > LARGE_BYTES
     assert largest <= max(LARGE_BYTES, usual)
-
-
-def least_sizes(problem: Problem) -> dict[str, int]:
-    return least(problem.contract.sizes)
 
 
 def test_on_a_gpu_one_array_is_beyond_what_32_bits_count() -> None:
@@ -440,28 +412,142 @@ def test_cases_are_chosen_fast_enough_for_every_candidate() -> None:
     assert time.process_time() - started < 1.0
 
 
-class TestComparingErrors:
-    """A case with few independent items is excused from comparing errors only where its twin is not."""
+def test_few_independent_items_excuse_from_comparing_errors_only_where_a_twin_is_not() -> None:
+    rows = replace(NORM, accuracy=replace(NORM.accuracy, independent="rows"))
+    cases = full_cases(rows, original_variant(rows), DEVICE, 0)
+    excused = [c for c in cases if not c.compares_errors and c.distribution not in CONSTANT + ODD]
+    assert excused
+    many = [c for c in cases if c.compares_errors and dict(c.sizes)["rows"] >= 16]
+    compared = {(dict(c.sizes)["d"], c.distribution) for c in many}
+    for case in excused:
+        assert dict(case.sizes)["rows"] < 16
+        assert (dict(case.sizes)["d"], case.distribution) in compared
+    narrow = full_cases(rows, variant(rows, "rows <= 8"), DEVICE, 0)  # no twin is legal
+    varied = [c for c in narrow if c.distribution not in CONSTANT + ODD]
+    assert varied
+    assert all(c.compares_errors for c in varied)
 
-    def cases(self, domain: str | None) -> tuple[Case, ...]:
-        rows = replace(NORM, accuracy=replace(NORM.accuracy, independent="rows"))
-        return full_cases(rows, variant(rows, *([domain] if domain else [])), DEVICE, 0)
 
-    def test_an_excused_case_has_a_twin(self) -> None:
-        cases = self.cases(None)
-        excused = [c for c in cases if not c.compares_errors and c.distribution not in CONSTANT + ODD]
-        compared = {(c.sizes, c.distribution) for c in cases if c.compares_errors}
-        assert excused
-        for case in excused:
-            assert dict(case.sizes)["rows"] < 16
-            assert any(
-                dict(sizes) == {**dict(case.sizes), "rows": dict(sizes)["rows"]} and name == case.distribution
-                for sizes, name in compared
-                if dict(sizes)["rows"] >= 16
-            )
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("if (d >= 528) return;", 528),
+        ("if (528 < d) return;", 528),
+        ("#define LIMIT (4 * 131)\nif (d > LIMIT) return;", 524),
+        ("int far = d < 4 * 1024 + 3 ? 1 : 2;", 4099),
+        ("if (d * 3 > 1584) return;", 528),
+        ("if ((d >> 4) == 33) return;", 528),
+        ("if (d - 500 > 28) return;", 528),
+        ("if (d % 777 == 5) return;", 782),
+        ("if (d % 97 == 0 && d > 200) return;", 291),
+        ("if (d > 200) if (5 == d % 97) return;", 296),
+        ("for (int i = 0; i < (int)1000; i++) ;", 1000),
+        ("if (d * d > 278784) return;", 528),
+        ("if ((int)sqrt((float)d) > 23) return;", 529),
+        ("const int limit = 528; if (d >= limit) return;", 528),
+        ("if (rows * d > 3 * (1 << 20)) return;", 3 << 20),
+    ],
+)
+def test_a_constant_of_the_text_is_found(text: str, value: int) -> None:
+    assert value in collect_constants(replace(original_variant(NORM), source=text, language="opencl")).values
 
-    def test_where_no_twin_is_legal_nothing_is_excused(self) -> None:
-        cases = self.cases("rows <= 8")
-        varied = [c for c in cases if c.distribution not in CONSTANT + ODD]
-        assert varied
-        assert all(c.compares_errors for c in varied)
+
+def test_constants_of_conditions_are_found_and_those_in_comparisons_come_first() -> None:
+    assert 777 in collect_constants(variant(NORM, "d < 777 or d % 8 == 0")).values
+    found = collect_constants(replace(original_variant(NORM), source="float x[731]; if (d < 529) x[0] = 1;"))
+    assert found.values.index(529) < found.values.index(731)
+    assert found.telling == 1
+
+
+@pytest.mark.parametrize("decoys", [0, 14, 40])
+@pytest.mark.few(1)
+def test_one_constant_among_many_is_tried_all_the_same(decoys: int) -> None:
+    """However many there are to draw the cases away from it."""
+    others = "".join(f"if (d == {33 + 2 * n}) sum += 0.0f;\n" for n in range(decoys))
+    wrong = "if (d >= 437 && d <= 445) sum = 0.0f;" + " sum = d == 437 ? sum : sum;" * 3
+    cheat = replace(original_variant(NORM), source=others + wrong)
+    for seed in range(4):
+        sizes = [dict(case.sizes)["d"] for case in verify_cases(NORM, cheat, DEVICE, seed, ())]
+        assert any(437 <= d <= 445 for d in sizes), seed
+
+
+def test_sums_products_and_shifts_come_to_one_number_as_c_would_have_it() -> None:
+    assert fold_constants(["(", 4, "*", 1024, ")"]) == [4096]
+    assert fold_constants(["x", "*", 4, "+", 1]) == ["x", "*", 4, "+", 1]
+    assert fold_constants([1, "+", 2, "*", 3]) == [7]
+    assert fold_constants(["f", "(", 7, ")"]) == ["f", "(", 7, ")"]
+    assert fold_constants([1, "/", 0]) == [1, "/", 0]
+
+
+def test_sizes_lie_at_below_and_above_a_constant() -> None:
+    domain = domain_of(NORM, original_variant(NORM), DEVICE)
+    points = threshold_sizes(domain, [529], np.random.default_rng(0), 1 << 24, 16)
+    for name in ("rows", "d"):
+        assert {528, 529, 530} <= {dict(sizes)[name] for sizes in points}
+    assert len(points) <= 16
+
+
+def test_arrays_come_to_have_about_so_many_elements() -> None:
+    domain = domain_of(NORM, original_variant(NORM), DEVICE)
+    points = threshold_sizes(domain, [3_000_001], np.random.default_rng(0), 1 << 27, 16)
+    lengths = [dict(sizes)["rows"] * dict(sizes)["d"] for sizes in points]
+    assert any(2_900_000 < n < 3_000_001 for n in lengths)
+    assert any(3_000_001 <= n < 3_100_000 for n in lengths)
+
+
+def test_full_checks_and_verification_go_there() -> None:
+    chosen = replace(original_variant(NORM), source="if (d >= 529) return;", language="opencl")
+    for cases in (full_cases(NORM, chosen, DEVICE, 1), verify_cases(NORM, chosen, DEVICE, 5, ())):
+        assert {528, 529, 530} <= {dict(case.sizes)["d"] for case in cases}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_size_meets_the_most_telling_constant_where_the_others_are_not_small(seed: int) -> None:
+    domain = domain_of(NORM, original_variant(NORM), DEVICE)
+    points = broad_sizes(domain, [529, 777, 16], np.random.default_rng(seed), 1 << 24)
+    for name in NORM.size_names:
+        at = [sizes for sizes in map(dict, points) if sizes[name] == 529]
+        assert any(value > 64 for sizes in at for other, value in sizes.items() if other != name)
+    assert broad_sizes(domain, [3, 16], np.random.default_rng(seed), 1 << 24) == ()
+
+
+PROBLEM = a_problem()
+
+
+def case(rows: int, d: int) -> ExtraCase:
+    return ExtraCase((("rows", rows), ("d", d)), "uniform", "a test")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (case(0, 8), "rows = 0, the contract allows 1 to 4096"),
+        (case(1, 12), "d = 12, the contract allows 8 to 4096 in steps of 8"),
+        (ExtraCase((("rows", 1),), "normal"), "it must give every size, rows, d, and no other"),
+        (ExtraCase((("rows", 1), ("d", 8), ("e", 1)), "normal"), "and no other"),
+    ],
+)
+def test_what_is_no_case(wanted: ExtraCase, words: str) -> None:
+    assert words in (case_misfit(PROBLEM, wanted) or "")
+
+
+def test_what_is_one() -> None:
+    assert case_misfit(PROBLEM, case(1, 24)) is None
+
+
+def test_a_variant_is_tested_where_it_may_run() -> None:
+    wanted = [case(3, 24), case(3, 64)]
+    found = extra_cases(PROBLEM, original_variant(PROBLEM), DEVICE, 0, wanted)
+    assert [(c.sizes, c.distribution, c.level) for c in found] == [
+        (one.sizes, "uniform", "full") for one in wanted
+    ]
+    narrow = a_template(PROBLEM).render(PROBLEM, Config.of({"BLOCK": 64, "VEC": 4}))
+    assert [c.sizes for c in extra_cases(PROBLEM, narrow, DEVICE, 0, wanted)] == [wanted[1].sizes]
+    assert extra_cases(PROBLEM, narrow, DEVICE, 0, []) == ()
+
+
+def test_verification_draws_other_values() -> None:
+    (known,) = extra_cases(PROBLEM, original_variant(PROBLEM), DEVICE, 0, [case(30, 24)])
+    (fresh,) = extra_cases(PROBLEM, original_variant(PROBLEM), DEVICE, 0, [case(30, 24)], "verify")
+    assert (fresh.sizes, fresh.level) == (known.sizes, "verify")
+    assert fresh.seed != known.seed

@@ -1,10 +1,12 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.problem.test_draws import buffer as drawn_buffer
 from tests.wording import says
 from tunesmith.problem import compare
 from tunesmith.problem.compare import ErrorStats, error_stats, judge_against_original, judge_odd, judge_output
@@ -18,26 +20,10 @@ LARGEST = {"float16": 6e4, "float32": 3e38}
 def buffer(
     type: str, shape: tuple[int, ...], rtol: float = 0.0, atol: float = 0.0, compare: Compare | None = None
 ) -> BufferPlan:
-    element = element_type(type)
     strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-    kind: Compare = "close" if element.kind == "float" else "exact"
-    return BufferPlan(
-        name="out",
-        type=type,
-        role="output",
-        shape=shape,
-        strides=strides,
-        extent=math.prod(shape),
-        align=element.bytes,
-        values=None,
-        range=None,
-        init=None,
-        rtol=rtol,
-        atol=atol,
-        compare=compare or kind,
-        itemsize=element.bytes,
-        packed=element.packed,
-    )
+    flat = drawn_buffer(type, math.prod(shape), "out")
+    rules = {"rtol": rtol, "atol": atol, "compare": compare or flat.compare}
+    return replace(flat, role="output", shape=shape, strides=strides, **rules)  # type: ignore[arg-type]
 
 
 def references(type: str, size: float | None = None) -> st.SearchStrategy[list[float]]:
@@ -167,12 +153,10 @@ def test_a_strided_output_is_judged_by_its_logical_elements() -> None:
 
 
 def test_nothing_and_a_single_number_can_be_judged() -> None:
-    assert (
-        judge_output(buffer("float32", (0,)), np.empty(0, np.float32), np.empty(0), ErrorStats(0, 0)) is None
-    )
-    assert "out[] is 2" in str(
-        judge_output(buffer("float32", ()), np.array(2, np.float32), np.array(1.0), None)
-    )
+    nothing = np.empty(0, np.float32)
+    assert judge_output(buffer("float32", (0,)), nothing, np.empty(0), ErrorStats(0, 0)) is None
+    wrong = judge_output(buffer("float32", ()), np.array(2, np.float32), np.array(1.0), None)
+    assert "out[] is 2" in str(wrong)
 
 
 def test_shapes_that_differ_are_our_own_fault() -> None:

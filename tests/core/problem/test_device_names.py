@@ -19,31 +19,14 @@ from tunesmith.run.delivery import assemble_delivery
 from tunesmith.run.race import Winners
 
 TEXT = """name = "split"
-[kernel]
-source = "kernel.fake"
-entry = "split"
-[[argument]]
-name = "out"
-type = "float32*"
-role = "output"
-shape = ["d"]
-[[argument]]
-name = "x"
-type = "float32*"
-role = "input"
-shape = ["rows", "d"]
-[[argument]]
-name = "parts"
-type = "float32*"
-role = "workspace"
-shape = ["device.sms", "d"]
-[[argument]]
-name = "blocks"
-type = "int32"
-value = "device.sms"
-[launch]
-grid = ["device.sms"]
-block = ["64"]
+kernel = { source = "kernel.fake", entry = "split" }
+argument = [
+  { name = "out", type = "float32*", role = "output", shape = ["d"] },
+  { name = "x", type = "float32*", role = "input", shape = ["rows", "d"] },
+  { name = "parts", type = "float32*", role = "workspace", shape = ["device.sms", "d"] },
+  { name = "blocks", type = "int32", value = "device.sms" },
+]
+launch = { grid = ["device.sms"], block = ["64"] }
 [contract]
 rows = { min = 1, max = 4096 }
 d = { min = 1, max = 4096 }
@@ -80,9 +63,8 @@ def test_cases_keep_to_what_holds_on_the_device(problem: Problem) -> None:
 
 
 def test_what_is_delivered_has_numbers(problem: Problem) -> None:
-    made = assemble_delivery(
-        problem, lambda _: pytest.fail("nothing is tuned"), a_device(), Winners(None, ())
-    )
+    nothing = Winners(None, ())
+    made = assemble_delivery(problem, lambda _: pytest.fail("nothing is tuned"), a_device(), nothing)
     dispatch = made.dispatch
     assert dispatch.require == ("d <= 48", "d * 4 <= 16384")
     assert [(a.name, a.shape, a.value) for a in dispatch.arguments[2:]] == [
@@ -102,9 +84,9 @@ def test_a_workload_must_hold_on_the_device(problem: Problem) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ('shape = ["rows", "d"]', 'shape = ["rows", "device.sms"]', 14),
-        ("device.max_threads", "device.threads", 30),
-        ("max = 4096 }\nd", 'max = "device.sms" }\nd', 28),
+        ('shape = ["rows", "d"]', 'shape = ["rows", "device.sms"]', 5),
+        ("device.max_threads", "device.threads", 13),
+        ("max = 4096 }\nd", 'max = "device.sms" }\nd', 11),
     ],
 )
 def test_elsewhere_it_is_refused(old: str, new: str, line: int) -> None:

@@ -1,7 +1,12 @@
+"""Drawn inputs: what each distribution looks like, and which memory a timed launch finds."""
+
+from __future__ import annotations
+
 import math
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,46 +17,34 @@ from tests.thoroughness import examples
 from tunesmith.problem import inputs
 from tunesmith.problem.inputs import (
     DISTRIBUTIONS,
+    LONGEST,
     ODD,
+    SWAPS,
+    SlotPlace,
     draw_array,
     draw_block,
     draw_rows,
     pack_elements,
     shaped_view,
+    slot_items,
+    swap_moves,
     unpack_elements,
 )
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import Distribution, element_type
+from tunesmith.problem.structures import planted_name
 
 EVERY = (*DISTRIBUTIONS, "positive", "integers")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
-def buffer(
-    type: str,
-    count: int,
-    name: str = "x",
-    values: Distribution | None = None,
-    range: tuple[float, float] | None = None,
-) -> BufferPlan:
+def buffer(type: str, count: int, name: str = "x", **promised: Any) -> BufferPlan:
     element = element_type(type)
-    return BufferPlan(
-        name=name,
-        type=type,
-        role="input",
-        shape=(count,),
-        strides=(1,),
-        extent=count,
-        align=element.bytes,
-        values=values,
-        range=range,
-        init=None,
-        rtol=0.0,
-        atol=0.0,
-        compare="close" if element.kind == "float" else "exact",
-        itemsize=element.bytes,
-        packed=element.packed,
-    )
+    compare = "close" if element.kind == "float" else "exact"
+    fixed = {"init": None, "rtol": 0.0, "atol": 0.0, "compare": compare, "packed": element.packed}
+    promised = {"values": None, "range": None, **promised}
+    memory = {"extent": count, "align": element.bytes, "itemsize": element.bytes}
+    return BufferPlan(name, type, "input", (count,), (1,), **memory, **fixed, **promised)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("distribution", EVERY)
@@ -75,10 +68,8 @@ def test_seed_and_name_decide_the_array_and_nothing_else(distribution: str) -> N
 
 
 def test_another_process_draws_the_same_array() -> None:
-    program = (
-        "from tunesmith.problem.inputs import draw_array; from tunesmith.problem.plan import BufferPlan; "
-        f"print(draw_array({buffer('float16', 64)!r}, 'normal', 5).tobytes().hex())"
-    )
+    imports = "from tunesmith.problem.inputs import draw_array; from tunesmith.problem.plan import BufferPlan"
+    program = f"{imports}; print(draw_array({buffer('float16', 64)!r}, 'normal', 5).tobytes().hex())"
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == draw_array(buffer("float16", 64), "normal", 5).tobytes().hex()
 
@@ -224,8 +215,6 @@ def test_an_empty_or_scalar_buffer_has_a_logical_view() -> None:
     assert math.isclose(float(shaped_view(np.ones(1, dtype=np.float32), single)), 1.0)
 
 
-# -- small floats ---------------------------------------------------------------------------------------
-
 SMALL = ("bfloat16", "float8_e4m3", "float8_e5m2")
 
 
@@ -264,9 +253,6 @@ def test_a_range_beyond_the_type_ends_at_its_largest_number(type: str, values: D
         assert (drawn >= bounds[0]).all()
 
 
-# -- two to a byte --------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.integers(-8, 7)))
 def test_packed_and_unpacked_again(values: list[int]) -> None:
     signed, unsigned = element_type("int4"), element_type("uint4")
@@ -278,10 +264,8 @@ def test_packed_and_unpacked_again(values: list[int]) -> None:
 
 
 def test_the_first_of_two_lies_in_the_low_bits() -> None:
-    assert pack_elements(np.array([1, -2, 7, 0], dtype=np.int8), element_type("int4")).tolist() == [
-        0xE1,
-        0x07,
-    ]
+    packed = pack_elements(np.array([1, -2, 7, 0], dtype=np.int8), element_type("int4"))
+    assert packed.tolist() == [0xE1, 0x07]
     pair = replace(buffer("int4", 4), shape=(2, 2), strides=(2, 1))
     assert shaped_view(np.array([0xE1, 0x07], dtype=np.uint8), pair).tolist() == [[1, -2], [7, 0]]
 
@@ -300,9 +284,6 @@ def test_four_bits_take_all_their_values(type: str, low: int, high: int) -> None
     assert set(shaped_view(draw_array(some, "normal", 1), some).tolist()) == {1, 2, 3}
     for name, value in (("zeros", 0), ("ones", 1)):
         assert (shaped_view(draw_array(whole, name, 1), whole) == value).all()
-
-
-# -- blocks and rows ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("type", ["float16", "float32", "int8", "int4"])
@@ -336,31 +317,16 @@ def test_what_is_repeated_is_drawn_in_no_time() -> None:
     assert draw_block(buffer("float32", 1 << 40), "normal", 1).values.size == inputs.BLOCK == 1 << 20
 
 
-layouts = st.one_of(
-    st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)).map(
-        lambda n: (n, (n[1] * n[2], n[2], 1))
-    ),
-    st.tuples(
-        st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)),
-        st.tuples(st.integers(0, 90), st.integers(0, 30), st.integers(0, 20)),
-    ),
-)
+shapes = st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9))
+steps = st.tuples(st.integers(0, 90), st.integers(0, 30), st.integers(0, 20))
+layouts = shapes.map(lambda n: (n, (n[1] * n[2], n[2], 1))) | st.tuples(shapes, steps)
+kinds = st.sampled_from(["float32", "float16", "int32", "uint64"])
 
 
-@given(
-    layouts,
-    st.sampled_from(["float32", "float16", "int32", "uint64"]),
-    st.sampled_from(EVERY),
-    st.integers(0, 3),
-    st.data(),
-)
+@given(layouts, kinds, st.sampled_from(EVERY), st.integers(0, 3), st.data())
 @examples()
 def test_rows_are_those_of_the_whole_array(
-    layout: tuple[tuple[int, ...], tuple[int, ...]],
-    type: str,
-    distribution: str,
-    seed: int,
-    data: st.DataObject,
+    layout: tuple[tuple[int, ...], tuple[int, ...]], type: str, name: str, seed: int, data: st.DataObject
 ) -> None:
     shape, strides = layout
     reach = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if math.prod(shape) else 0
@@ -368,8 +334,8 @@ def test_rows_are_those_of_the_whole_array(
     rows = data.draw(st.lists(st.integers(0, shape[0] - 1), max_size=5))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inputs, "BLOCK", 1 << 6)
-        whole = shaped_view(draw_array(some, distribution, seed), some)[np.array(rows, dtype=np.intp)]
-        drawn = draw_rows(some, distribution, seed, rows)
+        whole = shaped_view(draw_array(some, name, seed), some)[np.array(rows, dtype=np.intp)]
+        drawn = draw_rows(some, name, seed, rows)
     assert (drawn.dtype, drawn.shape) == (whole.dtype, whole.shape)
     assert drawn.tobytes() == whole.tobytes()
 
@@ -393,3 +359,94 @@ def test_rows_of_small_types(type: str, shape: tuple[int, ...], monkeypatch: pyt
 def test_a_row_that_is_not_there() -> None:
     with pytest.raises(IndexError, match="row 4 of x, which has 4"):
         draw_rows(buffer("float32", 4), "normal", 1, [4])
+
+
+SIZES = (2, 3, 17, 100, 4096, 50_000, 2_500_000)
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_stretches_change_places_in_pairs_and_go_back(count: int) -> None:
+    b = buffer("float32", count)
+    before = np.arange(count)
+    for seed in range(1, 20 if count < 1_000_000 else 4):
+        after = before.copy()
+        for to, source, length in swap_moves(b, seed):
+            assert 0 <= to <= count - length
+            assert length <= LONGEST
+            after[to : to + length] = before[source : source + length]
+        assert np.array_equal(np.sort(after), before)
+        assert 2 <= np.count_nonzero(after != before) <= max(2 * SWAPS, count / 8)
+        for to, source, length in swap_moves(b, seed, back=True):
+            after[to : to + length] = before[source : source + length]
+        assert np.array_equal(after, before)
+
+
+def test_nothing_moves_without_a_seed_or_where_there_is_one_element() -> None:
+    assert swap_moves(buffer("float32", 100), 0) == ()
+    assert swap_moves(buffer("float32", 1), 5) == ()
+
+
+def test_a_long_row_changes_by_more_than_a_tolerance() -> None:
+    """What remembers the scale of a row by a sample of it is off by more than most tolerances allow."""
+    b, d = buffer("float32", 16 * 8192), 8192
+    place = SlotPlace(0, 128)
+    plain = slot_items(b, "normal", 1, place).astype(np.float64).reshape(16, d)
+    for seed in range(1, 20):
+        items = slot_items(b, "normal", 1, SlotPlace(0, 128, seed)).astype(np.float64).reshape(16, d)
+        change = np.mean(items**2, axis=1) / np.mean(plain**2, axis=1) - 1
+        assert np.abs(change / 2).max() > 1e-3
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 10), (1000, 1), (4000, 96), (700, 2000)])
+def test_a_part_is_the_part_of_the_whole(first: int, count: int) -> None:
+    b = buffer("float32", 4096)
+    for seed in range(20):
+        place = SlotPlace(3, 128, seed)
+        whole = slot_items(b, "normal", 1, place)
+        assert np.array_equal(slot_items(b, "normal", 1, place, first, count), whole[first : first + count])
+
+
+NUMBERS = (200.0, 12345.0, 0.1)
+
+
+def matrix(type: str, name: str = "x") -> BufferPlan:
+    return replace(buffer(type, 64 * 48, name), shape=(64, 48), strides=(48, 1))
+
+
+def test_a_name_says_all_numbers() -> None:
+    name = planted_name(NUMBERS)
+    assert tuple(float(text) for text in name.removeprefix("planted ").split(",")) == NUMBERS
+
+
+@pytest.mark.parametrize(
+    ("type", "wanted"),
+    [
+        ("float32", 12345.0),
+        ("float16", 200.0),
+        ("bfloat16", 200.0),
+        ("uint8", 200),
+        ("int64", 12345),
+        ("int8", 0),
+    ],
+)
+def test_rows_hold_the_numbers_that_fit_the_type(type: str, wanted: float) -> None:
+    rows = draw_array(matrix(type), planted_name(NUMBERS), 3).reshape(64, 48)
+    assert (rows.astype(np.float64) == wanted).any()
+    assert np.isfinite(rows.astype(np.float64)).all()
+
+
+def test_two_arrays_have_rows_in_common() -> None:
+    both = [matrix("float32", name) for name in ("x", "y")]
+    x, y = (draw_array(one, planted_name(NUMBERS), 3).reshape(64, 48) for one in both)
+    same = (x == y).all(axis=1)
+    assert 0 < np.count_nonzero(same) < 32
+
+
+def test_promises_hold() -> None:
+    name = planted_name((-7.0, 0.25, 9.0))
+    bounded = draw_array(buffer("float32", 4096, range=(0.0, 1.0)), name, 1)
+    assert (bounded.min() >= 0, bounded.max() <= 1, (bounded == 0.25).any()) == (True, True, True)
+    positive = buffer("float32", 4096, values="positive")
+    assert np.array_equal(draw_array(positive, name, 1), draw_array(positive, "normal", 1))
+    packed = buffer("int4", 64)
+    assert np.array_equal(draw_array(packed, name, 1), draw_array(packed, "normal", 1))

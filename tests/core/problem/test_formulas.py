@@ -24,55 +24,24 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original_variant
 
 TEXT = """name = "gather"
-[kernel]
-source = "kernel.fake"
-entry = "gather"
-[[argument]]
-name = "out"
-type = "float32*"
-role = "output"
-shape = ["rows", "d"]
-[[argument]]
-name = "table"
-type = "int32*"
-role = "input"
-shape = ["rows", "d"]
-init = "(i1 * 7 + i0) % d"
-[[argument]]
-name = "offsets"
-type = "int32*"
-role = "input"
-shape = ["rows + 1"]
-init = "i * d"
-[[argument]]
-name = "position"
-type = "float16*"
-role = "input"
-shape = ["rows"]
-strides = ["2"]
-init = "i % 3"
-[[argument]]
-name = "mask"
-type = "uint4*"
-role = "input"
-shape = ["rows", "2 * d"]
-init = "i % 16"
-[launch]
-grid = ["rows"]
-block = ["32"]
-[contract]
-rows = { min = 1, max = 8 }
-d = { min = 1, max = 64 }
-[workloads]
-only = { rows = 4, d = 10 }
+kernel = { source = "kernel.fake", entry = "gather" }
+argument = [
+  { name = "out", type = "float32*", role = "output", shape = ["rows", "d"] },
+  { name = "table", type = "int32*", role = "input", shape = ["rows", "d"], init = "(i1 * 7 + i0) % d" },
+  { name = "offsets", type = "int32*", role = "input", shape = ["rows + 1"], init = "i * d" },
+  { name = "position", type = "float16*", role = "input", shape = ["rows"], strides = ["2"], init = "i % 3" },
+  { name = "mask", type = "uint4*", role = "input", shape = ["rows", "2 * d"], init = "i % 16" },
+]
+launch = { grid = ["rows"], block = ["32"] }
+contract = { rows = { min = 1, max = 8 }, d = { min = 1, max = 64 } }
+workloads = { only = { rows = 4, d = 10 } }
 """
 FILES = {"kernel.fake": "void gather();", "inputs.py": "def make(rng):\n    return {'offsets': [0]}\n"}
 
 
 def a_plan(problem: Problem, rows: int = 3, d: int = 5) -> Plan:
-    made = plan_launch(
-        problem, original_variant(problem), {"rows": rows, "d": d}, FakeBackend().devices()[0], None
-    )
+    device, sizes = FakeBackend().devices()[0], {"rows": rows, "d": d}
+    made = plan_launch(problem, original_variant(problem), sizes, device, None)
     assert isinstance(made, Plan)
     return made
 
@@ -101,13 +70,13 @@ def test_nothing_else_is_drawn_for_them() -> None:
 @pytest.mark.parametrize(
     ("change", "line", "words"),
     [
-        (('"i * d"', '"i * e"'), 21, "unknown name 'e'"),
-        (('"i * d"', '"i1 * d"'), 21, "unknown name 'i1'"),
-        (('"i * d"', '"i // (d - 10)"'), 21, "'i // (d - 10)' has no value at offsets[0] at workload 'only'"),
-        (('"i % 16"', '"i % 17"'), 34, "is no uint4 at mask[0, 16]: allowed is 0 to 15"),
-        (('init = "i * d"', 'init = "i * d"\nvalues = "zeros"'), 22, "values says how an array is drawn"),
-        (('init = "i * d"', 'init = "i"\nrange = [0, 1]'), 22, "range says how an array is drawn"),
-        (("d = { min", "i0 = { one_of = [1] }\nd = { min"), 15, "no size is called i0"),
+        (('"i * d"', '"i * e"'), 6, "unknown name 'e'"),
+        (('"i * d"', '"i1 * d"'), 6, "unknown name 'i1'"),
+        (('"i * d"', '"i // (d - 10)"'), 6, "'i // (d - 10)' has no value at offsets[0] at workload 'only'"),
+        (('"i % 16"', '"i % 17"'), 8, "is no uint4 at mask[0, 16]: allowed is 0 to 15"),
+        (('init = "i * d"', 'init = "i * d", values = "zeros"'), 6, "values says how an array is drawn"),
+        (('init = "i * d"', 'init = "i", range = [0, 1]'), 6, "range says how an array is drawn"),
+        (("d = { min", "i0 = { one_of = [1] }, d = { min"), 5, "no size is called i0"),
     ],
 )
 def test_faults_have_their_line(change: tuple[str, str], line: int, words: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.core.problem.test_compare import buffer
 from tunesmith.problem.compare import is_free, judge_output, judged_whole, key_arrays, views_of
 from tunesmith.problem.plan import BufferPlan, Plan
 
@@ -16,11 +18,8 @@ Array = NDArray[Any]
 
 
 def a_buffer(name: str, type_: str, shape: tuple[int, ...], role: str = "output", **more: Any) -> BufferPlan:
-    strides = tuple(int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
-    kind = {"compare": "close" if type_.startswith("float") else "exact", "along": len(shape) - 1}
-    size = np.dtype(type_).itemsize
-    fixed = (strides, int(np.prod(shape)), size, None, None, None, 1e-4, 1e-5)
-    return BufferPlan(name, type_, role, shape, *fixed, itemsize=size, **(kind | more))  # type: ignore[arg-type]
+    rules = {"along": len(shape) - 1, **more}
+    return replace(buffer(type_, shape, 1e-4, 1e-5), name=name, role=role, **rules)
 
 
 def a_plan(*buffers: BufferPlan) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tunesmith.problem.plan import (
     overstated_traffic,
     plan_launch,
 )
-from tunesmith.problem.problem import Argument, Launch, Problem, Role
+from tunesmith.problem.problem import Argument, Launch, Role
 from tunesmith.problem.template import Variant, original_variant
 from tunesmith.space.expr import parse_expr
 
@@ -36,53 +37,35 @@ def array(name: str, *shape: str, role: Role = "input", **more: object) -> Argum
 
 
 def launch(
-    grid: str = "1",
-    block: str = "64",
-    shared: str | None = None,
-    args: str = "",
-    entry: str = "k",
-    cluster: str = "",
-    cooperative: bool = False,
+    grid: str = "1", block: str = "64", shared: str = "", args: str = "", entry: str = "k", **more: object
 ) -> Launch:
-    sides = [tuple(parse_expr(part) for part in side.split(";")) for side in (grid, block)]
-    return Launch(
-        entry,
-        *sides,
-        tuple(args.split()),
-        shared=parse_expr(shared) if shared is not None else None,
-        cluster=tuple(parse_expr(part) for part in cluster.split(";")) if cluster else (),
-        cooperative=cooperative,
-    )
+    sides = (tuple(map(parse_expr, side.split(";"))) for side in (grid, block))
+    bytes_ = parse_expr(shared) if shared else None
+    return Launch(entry, *sides, tuple(args.split()), bytes_, **more)  # type: ignore[arg-type]
 
 
 def variant(*launches: Launch, arguments: tuple[Argument, ...] = (), domain: tuple[str, ...] = ()) -> Variant:
-    own = arguments or (array("out", "rows", "d", role="output"),)
-    return Variant("k.cl", "", "opencl", (), launches or (launch(),), own, tuple(map(parse_expr, domain)))
+    arguments = arguments or (array("out", "rows", "d", role="output"),)
+    conditions = tuple(map(parse_expr, domain))
+    return Variant("k.cl", "", "opencl", (), launches or (launch(),), arguments, conditions)
 
 
-def planned(
-    made: Variant,
-    sizes: Mapping[str, int] = SIZES,
-    device: Device = DEVICE,
-    resources: Resources | None = None,
-) -> Plan:
-    plan = plan_launch(PROBLEM, made, sizes, device, resources)
+def plan_of(
+    made: Variant, sizes: Mapping[str, int], device: Device = DEVICE, **more: Any
+) -> Plan | CannotRun:
+    return plan_launch(PROBLEM, made, sizes, device, more.get("resources"))
+
+
+def planned(made: Variant, sizes: Mapping[str, int] = SIZES, **where: Any) -> Plan:
+    plan = plan_of(made, sizes, **where)
     assert isinstance(plan, Plan), plan
     return plan
 
 
-def refused(
-    made: Variant,
-    sizes: Mapping[str, int] = SIZES,
-    device: Device = DEVICE,
-    resources: Resources | None = None,
-) -> CannotRun:
-    refusal = plan_launch(PROBLEM, made, sizes, device, resources)
+def refused(made: Variant, sizes: Mapping[str, int] = SIZES, **where: Any) -> CannotRun:
+    refusal = plan_of(made, sizes, **where)
     assert isinstance(refusal, CannotRun), refusal
     return refusal
-
-
-# -- what a plan holds --------------------------------------------------------------------------------
 
 
 def test_the_original_as_it_is_launched() -> None:
@@ -90,13 +73,8 @@ def test_the_original_as_it_is_launched() -> None:
     assert plan.sizes == (("rows", 16), ("d", 256))
     assert plan.launches == (Geometry("scale", (16, 1, 1), (64, 1, 1), 0, ("out", "x", "rows", "d")),)
     out = plan.buffer("out")
-    assert (out.shape, out.strides, out.extent, out.nbytes, out.count) == (
-        (16, 256),
-        (256, 1),
-        4096,
-        16384,
-        4096,
-    )
+    assert (out.shape, out.strides) == ((16, 256), (256, 1))
+    assert (out.extent, out.nbytes, out.count) == (4096, 16384, 4096)
     assert (out.align, out.itemsize, out.compare) == (4, 4, "close")
     assert [(s.name, s.value) for s in plan.scalars] == [("rows", 16), ("d", 256)]
     assert plan.nbytes == 2 * 16384
@@ -180,9 +158,6 @@ def test_a_length_below_zero_is_an_empty_array() -> None:
     assert (plan.buffers[0].shape, plan.buffers[0].nbytes) == ((0, 256), 0)
 
 
-# -- what is refused ----------------------------------------------------------------------------------
-
-
 def test_outside_its_domain_a_variant_is_infeasible() -> None:
     made = variant(domain=("d % 512 == 0",))
     assert refused(made) == CannotRun(False, "requires d % 512 == 0, not so at rows=16, d=256")
@@ -242,9 +217,8 @@ def test_at_the_limits_it_runs() -> None:
 def test_a_build_may_allow_fewer_threads_than_the_device() -> None:
     made = variant(launch(block="128"))
     assert planned(made, resources=Resources(max_threads=128))
-    assert refused(made, resources=Resources(max_threads=127)) == CannotRun(
-        True, "128 threads per block, this build allows 127"
-    )
+    refusal = refused(made, resources=Resources(max_threads=127))
+    assert refusal == CannotRun(True, "128 threads per block, this build allows 127")
 
 
 def test_shared_memory_adds_up() -> None:
@@ -263,13 +237,10 @@ def test_local_memory_of_no_bytes_is_refused(length: str) -> None:
 
 def test_an_array_larger_than_one_allocation() -> None:
     made = variant(arguments=(array("a", "d", "64"),))
-    assert planned(made, {"rows": 1, "d": 256}, SMALL)
-    assert refused(made, {"rows": 1, "d": 257}, SMALL) == CannotRun(
-        True, "array a needs 65792 bytes, the device allows 65536"
-    )
+    assert planned(made, {"rows": 1, "d": 256}, device=SMALL)
+    refusal = refused(made, {"rows": 1, "d": 257}, device=SMALL)
+    assert refusal == CannotRun(True, "array a needs 65792 bytes, the device allows 65536")
 
-
-# -- what depends on how many blocks a multiprocessor holds ---------------------------------------------
 
 H200 = replace(DEVICE, limits=HOPPER)
 SMALL_KERNEL = Resources(registers=32, shared=0)  # 8 blocks of 256 threads, 100 %
@@ -313,11 +284,9 @@ def test_every_kernel_of_a_build_has_its_own() -> None:
 
 def test_a_condition_on_occupancy_is_held_against_the_worst_launch() -> None:
     two = (launch(block="256", entry="small"), launch(block="256", entry="large"))
-    for share, right in ((25, True), (26, False)):
-        made = variant(*two, domain=(f"resources.occupancy >= {share}",))
-        found = plan_launch(PROBLEM, made, SIZES, H200, BOTH)
-        assert isinstance(found, Plan) == right
-    refusal = refused(made, device=H200, resources=BOTH)
+    enough, more = (variant(*two, domain=(f"resources.occupancy >= {n}",)) for n in (25, 26))
+    assert planned(enough, device=H200, resources=BOTH)
+    refusal = refused(more, device=H200, resources=BOTH)
     assert refusal.over_limits
     says(refusal.reason, "resources.occupancy >= 26", "rows=16, d=256")
 
@@ -334,34 +303,28 @@ def test_where_nobody_says_how_many_a_condition_on_it_is_not_judged() -> None:
     assert refused(both, device=H200, resources=replace(half, occupancy=99))  # as the compiler told it
 
 
-@pytest.mark.parametrize(("grid", "right"), [("132 * 8", True), ("132 * 8 + 1", False)])
-def test_all_blocks_of_a_cooperative_grid_run_at_once(grid: str, right: bool) -> None:
-    made = variant(launch(grid, "256", cooperative=True))
-    found = plan_launch(PROBLEM, made, SIZES, H200, SMALL_KERNEL)
-    assert isinstance(found, Plan) == right
-    assert planned(variant(launch(grid, "256")), device=H200, resources=SMALL_KERNEL)
-    assert planned(made, device=H200)  # nobody knows
-    if not right:
-        assert isinstance(found, CannotRun)
-        assert found.over_limits
-        assert "1057 blocks cannot run at once: 132 multiprocessors hold 8 blocks each" in found.reason
+def test_all_blocks_of_a_cooperative_grid_run_at_once() -> None:
+    full, more = (variant(launch(grid, "256", cooperative=True)) for grid in ("132 * 8", "132 * 8 + 1"))
+    assert planned(full, device=H200, resources=SMALL_KERNEL)
+    refusal = refused(more, device=H200, resources=SMALL_KERNEL)
+    assert refusal.over_limits
+    assert "1057 blocks cannot run at once: 132 multiprocessors hold 8 blocks each" in refusal.reason
+    assert planned(more, device=H200)  # nobody knows
+    assert planned(variant(launch("132 * 8 + 1", "256")), device=H200, resources=SMALL_KERNEL)
 
 
 def test_limits_are_those_of_the_kernel_that_is_launched() -> None:
-    built = Resources(
-        max_threads=64, by_entry=(("wide", Resources(max_threads=1024)), ("k", Resources(max_threads=64)))
-    )
+    few, wide = Resources(max_threads=64), Resources(max_threads=1024)
+    built = replace(few, by_entry=(("wide", wide), ("k", few)))
     assert planned(variant(launch(block="512", entry="wide"), launch(block="64")), resources=built)
     assert refused(variant(launch(block="128")), resources=built).over_limits
 
 
 def test_clusters_are_planned_and_refused_like_the_rest() -> None:
-    (geometry,) = planned(variant(launch("rows", cluster="4;1")), device=H200).launches
+    four, three = (parse_expr(4), parse_expr(1)), (parse_expr(3),)
+    (geometry,) = planned(variant(launch("rows", cluster=four)), device=H200).launches
     assert geometry.cluster == (4, 1, 1)
-    assert refused(variant(launch("rows", cluster="3")), device=H200).over_limits
-
-
-# -- packed elements ----------------------------------------------------------------------------------
+    assert refused(variant(launch("rows", cluster=three)), device=H200).over_limits
 
 
 def nibbles(name: str, *shape: str, role: Role = "input") -> Argument:
@@ -379,22 +342,15 @@ def test_two_elements_of_four_bits_share_a_byte() -> None:
 
 def test_a_row_of_packed_elements_is_whole_bytes() -> None:
     made = variant(arguments=(nibbles("w", "rows", "d"),))
-    refusal = refused(made, {"rows": 2, "d": 7})
-    assert refusal == CannotRun(
-        False, "array w: 2 int4 share a byte, so its last axis must be a multiple of 2, got 7"
-    )
+    rule = "array w: 2 int4 share a byte, so its last axis must be a multiple of 2, got 7"
+    assert refused(made, {"rows": 2, "d": 7}) == CannotRun(False, rule)
     assert planned(made, {"rows": 3, "d": 8})
     assert planned(made, {"rows": 0, "d": 7}).nbytes == 0
 
 
-# -- necessary traffic --------------------------------------------------------------------------------
-
-
 def traffic(*arguments: Argument, whole: str | None = None) -> int:
-    problem: Problem = replace(
-        PROBLEM, arguments=arguments, traffic=parse_expr(whole) if whole is not None else None
-    )
-    return necessary_traffic(problem, SIZES)
+    stated = parse_expr(whole) if whole is not None else None
+    return necessary_traffic(replace(PROBLEM, arguments=arguments, traffic=stated), SIZES)
 
 
 def test_inputs_move_once_and_what_is_changed_in_place_twice() -> None:
@@ -430,9 +386,6 @@ def test_what_the_problem_states_holds() -> None:
     assert traffic(table) == 4 * 16 * 256
     assert traffic(table, array("x", "d")) == 4 * 16 * 256 + 1024
     assert traffic(table, array("x", "d"), whole="8 * d") == 2048
-
-
-# -- launches that sizes decide on ------------------------------------------------------------------------
 
 
 def test_a_launch_is_left_out_where_its_condition_does_not_hold() -> None:

@@ -16,47 +16,24 @@ from tunesmith.problem.template import original_variant
 
 TEXT = """\
 name = "dequantise"
-[kernel]
-source = "kernel.cl"
-entry = "scale"
-[[argument]]
-name = "out"
-type = "{out}*"
-role = "output"
-shape = ["rows", "d"]
-{out_more}
-[[argument]]
-name = "w"
-type = "{w}"
-role = "input"
-shape = ["rows", "d"]
-{w_more}
-[[argument]]
-name = "scales"
-type = "{scales}*"
-role = "output"
-shape = ["rows"]
-[launch]
-grid = ["rows"]
-block = ["64"]
-[contract]
-rows = {{ min = 1, max = 4096 }}
-d = {{ min = 8, max = 4096, multiple_of = 8 }}
-[workloads]
-small = {{ rows = 16, d = 256 }}
-{accuracy}
+kernel = { source = "kernel.cl", entry = "scale" }
+launch = { grid = ["rows"], block = ["64"] }
+contract = { rows = { min = 1, max = 4096 }, d = { min = 8, max = 4096, multiple_of = 8 } }
+workloads = { small = { rows = 16, d = 256 } }
 """
 
 
 def parse(
-    out: str = "float16",
-    w: str = "int4*",
-    out_more: str = "",
-    w_more: str = "",
-    scales: str = "float32",
-    accuracy: str = "",
-) -> Problem:
-    text = TEXT.format(out=out, w=w, out_more=out_more, w_more=w_more, scales=scales, accuracy=accuracy)
+    out: str = "float16", w: str = "int4*", out_more: str = "", w_more: str = "", scales: str = "float32",
+    more: str = "",
+) -> Problem:  # fmt: skip
+    arguments = (
+        ("out", f"{out}*", f'role = "output"\nshape = ["rows", "d"]\n{out_more}'),
+        ("w", w, f'role = "input"\nshape = ["rows", "d"]\n{w_more}'),
+        ("scales", f"{scales}*", 'role = "output"\nshape = ["rows"]'),
+    )
+    tables = [f'[[argument]]\nname = "{name}"\ntype = "{type}"\n{rest}\n' for name, type, rest in arguments]
+    text = "".join([TEXT, *tables, more])
     return parse_problem(text, path="problem.toml", read=lambda name: KERNEL)
 
 
@@ -84,10 +61,8 @@ def test_what_packed_arrays_cannot_be(change: dict[str, str], words: str) -> Non
 
 
 def test_a_packed_scalar_does_not_exist() -> None:
-    text = TEXT.format(out="float16", w="int4*", out_more="", w_more="", scales="float32", accuracy="")
-    scalar = '[[argument]]\nname = "n"\ntype = "uint4"\nvalue = 3\n[launch]'
     with pytest.raises(BadInput, match="uint4 comes in arrays alone, two to a byte"):
-        parse_problem(text.replace("[launch]", scalar), path="problem.toml", read=lambda name: KERNEL)
+        parse(more='[[argument]]\nname = "n"\ntype = "uint4"\nvalue = 3\n')
 
 
 def test_integers_need_a_range_that_has_some() -> None:
@@ -113,7 +88,7 @@ def test_codes_have_the_tolerance_of_what_they_are_rounded_from(type: str) -> No
 def test_a_tolerance_of_codes_that_the_user_names_counts() -> None:
     own = parse(out="float8_e4m3", out_more='compare = "codes"\nrtol = 0.5').argument("out")
     assert own.rtol == 0.5
-    named = parse(out="float8_e4m3", out_more='compare = "codes"', accuracy="[accuracy]\nrtol = 0.25")
+    named = parse(out="float8_e4m3", out_more='compare = "codes"', more="[accuracy]\nrtol = 0.25")
     assert (named.accuracy.rtol, named.argument("out").rtol) == (0.25, None)
     plain = parse(out="float8_e4m3")
     assert plain.accuracy.rtol == 0.125
@@ -133,7 +108,7 @@ def test_a_float_by_an_expression_has_a_value_at_every_workload(value: str, word
     with pytest.raises(BadInput) as caught:
         read_problem(text, {"kernel.fake": "void f();"})
     assert words in str(caught.value)
-    assert caught.value.where == "problem.toml:13"
+    assert caught.value.where == "problem.toml:14"
     assert caught.value.hint
 
 
@@ -147,9 +122,10 @@ def test_a_float_may_follow_the_sizes() -> None:
 
 
 FLOAT = """name = "scaled"
-[kernel]
-source = "kernel.fake"
-entry = "f"
+kernel = { source = "kernel.fake", entry = "f" }
+launch = { grid = [1], block = [1] }
+contract = { d = { min = 1, max = 64 } }
+workloads = { only = { d = 32 } }
 [[argument]]
 name = "out"
 type = "float32*"
@@ -159,11 +135,4 @@ shape = ["d"]
 name = "scale"
 type = "float32"
 value = "VALUE"
-[launch]
-grid = [1]
-block = [1]
-[contract]
-d = { min = 1, max = 64 }
-[workloads]
-only = { d = 32 }
 """

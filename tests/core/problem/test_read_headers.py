@@ -9,6 +9,7 @@ import pytest
 
 from tunesmith.base.errors import BadInput
 from tunesmith.problem import template as read_headers
+from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import FindHeader, HeaderFile, find_includes, user_headers
 from tunesmith.problem.template_file import parse_template
@@ -96,10 +97,8 @@ def test_a_file_has_its_text_under_its_first_spelling_alone() -> None:
 
 
 def test_a_header_that_includes_itself_ends() -> None:
-    assert list(reached('#include "a.h"', {"src/a.h": '#include "a.h"\n#include "../src/a.h"'})) == [
-        "a.h",
-        "../src/a.h",
-    ]
+    files = {"src/a.h": '#include "a.h"\n#include "../src/a.h"'}
+    assert list(reached('#include "a.h"', files)) == ["a.h", "../src/a.h"]
 
 
 def test_one_spelling_for_two_files_is_refused_with_both() -> None:
@@ -112,12 +111,8 @@ def test_one_spelling_for_two_files_is_refused_with_both() -> None:
 
 
 def test_what_such_twins_include_is_looked_for_beside_each() -> None:
-    files = {
-        "src/c.h": '#include "own.h"',
-        "src/x/b.h": '#include "c.h"',
-        "src/x/c.h": '#include "own.h"',
-        "src/x/own.h": "beside the second",
-    }
+    beside = {"src/x/b.h": '#include "c.h"', "src/x/own.h": "beside the second"}
+    files = {**dict.fromkeys(("src/c.h", "src/x/c.h"), '#include "own.h"'), **beside}
     assert reached('#include "c.h"\n#include "x/b.h"', files)["own.h"] == "beside the second"
 
 
@@ -135,22 +130,13 @@ def test_too_many_and_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PROBLEM = """\
 name = "p"
+argument = [{ name = "out", type = "float32*", role = "output", shape = ["n"] }]
+launch = { grid = ["n"], block = ["64"] }
+contract = { n = { min = 1, max = 64 } }
+workloads = { only = { n = 64 } }
 [kernel]
 source = "src/k.cu"
 entry = "k"
-{more}
-[[argument]]
-name = "out"
-type = "float32*"
-role = "output"
-shape = ["n"]
-[launch]
-grid = ["n"]
-block = ["64"]
-[contract]
-n = {{ min = 1, max = 64 }}
-[workloads]
-only = {{ n = 64 }}
 """
 KERNEL = '#include "a.h"\n#include <b.h>\n__global__ void k(float* out) {}\n'
 TEMPLATE = """\
@@ -170,14 +156,16 @@ __global__ void k(float* out) {}
 FILES = {"src/a.h": "int a;", "inc/b.h": "int b;", "tpl/own.h": "int own[BLOCK];"}
 
 
+def parse(more: str, files: Mapping[str, str] = FILES) -> Problem:
+    """With further words of [kernel]."""
+    return parse_problem(
+        PROBLEM + more, path="problem.toml", read=lambda name: KERNEL, find_header=on_disk(files)
+    )
+
+
 class TestFiles:
     def test_a_problem_and_its_template_have_their_own(self) -> None:
-        problem = parse_problem(
-            PROBLEM.format(more='include = ["inc"]\ncompiler = "nvcc"'),
-            path="problem.toml",
-            read=lambda name: KERNEL,
-            find_header=on_disk(FILES),
-        )
+        problem = parse('include = ["inc"]\ncompiler = "nvcc"')
         assert problem.kernel.headers == (("a.h", "int a;"), ("b.h", "int b;"))
         assert problem.kernel.compiler == "nvcc"
         # A parameter that only a header uses is used.
@@ -186,22 +174,13 @@ class TestFiles:
 
     def test_headers_that_are_refused_have_a_line(self) -> None:
         files = {"src/a.h": '#include "x/a.h"', "inc/b.h": "", "src/x/a.h": '#include "a.h"'}
-        for more, line in (('include = ["inc"]', 5), ("", 3)):
+        for more, line in (('include = ["inc"]', 9), ("", 7)):
             with pytest.raises(BadInput, match="means two different files") as refused:
-                parse_problem(
-                    PROBLEM.format(more=more),
-                    path="problem.toml",
-                    read=lambda name: KERNEL,
-                    find_header=on_disk(files),
-                )
+                parse(more, files)
             assert refused.value.where == f"problem.toml:{line}"
 
     def test_other_languages_look_for_none(self) -> None:
-        text = PROBLEM.format(more='language = "opencl"')
-        problem = parse_problem(
-            text, path="problem.toml", read=lambda name: KERNEL, find_header=on_disk(FILES)
-        )
-        assert problem.kernel.headers == ()
+        assert parse('language = "opencl"').kernel.headers == ()
 
     @pytest.mark.parametrize(
         ("more", "message"),
@@ -213,6 +192,6 @@ class TestFiles:
     )
     def test_compilers_that_there_are_not(self, more: str, message: str) -> None:
         with pytest.raises(BadInput) as refused:
-            parse_problem(PROBLEM.format(more=more), path="problem.toml", read=lambda name: KERNEL)
+            parse(more)
         assert message in refused.value.message
         assert (refused.value.where or "").startswith("problem.toml:")

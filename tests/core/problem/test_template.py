@@ -1,4 +1,4 @@
-"""Rendering: the whole text that is compiled, how it is launched, and where it may run."""
+"""Rendering: the text that is compiled, how it is launched, where it may run, and what of it is searched."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, config
-from tunesmith.problem.template import Template, Variant, original_variant, plain_name
+from tests.drafts import a_draft
+from tests.samples import DEVICE, KERNEL, TEMPLATE, a_device, a_problem, a_template, config
+from tunesmith.base.errors import BadInput
+from tunesmith.problem.template import Template, Variant, configs_of, original_variant, plain_name
+from tunesmith.problem.template_file import exclude_combinations
+from tunesmith.space import configset
 from tunesmith.space.configset import Config
 from tunesmith.space.expr import Undefined, parse_expr
 
@@ -108,12 +112,8 @@ def test_launch_workspace_and_flags_take_the_values() -> None:
 
 def test_the_domain_is_what_must_hold_and_is_not_settled() -> None:
     variant = template().render(PROBLEM, baked(128, 0))
-    assert domain(variant) == [
-        "d % 128 == 0",
-        "d >= 64",
-        "128 <= device.max_threads",
-        "resources.registers <= 64",
-    ]
+    of_sizes, of_device = ["d % 128 == 0", "d >= 64"], ["128 <= device.max_threads"]
+    assert domain(variant) == [*of_sizes, *of_device, "resources.registers <= 64"]
     assert variant.allows({"d": 256, "device.max_threads": 256})  # registers are not known yet
     assert not variant.allows({"d": 256, "device.max_threads": 64})
     assert not variant.allows({"d": 250})
@@ -234,3 +234,93 @@ def test_nothing_in_a_flag_leaves_the_comment_it_stands_in(flag: str) -> None:
 )
 def test_a_plain_name_may_stand_in_a_source(path: str, name: str) -> None:
     assert plain_name(path) == name
+
+
+def test_what_no_build_could_make_fit_is_not_searched() -> None:
+    template = a_template(PROBLEM)
+    every = configs_of(PROBLEM, template, DEVICE)
+    small = configs_of(PROBLEM, template, a_device(max_threads=64))
+    assert {config["BLOCK"] for config in every} == {32, 64, 128, 256}
+    assert {config["BLOCK"] for config in small} == {32, 64}
+    assert all(config in every for config in small)
+
+
+def test_a_device_on_which_nothing_fits() -> None:
+    with pytest.raises(
+        BadInput, match=r"fits a device, which demands: threads per block, 1 <= BLOCK <= 16$"
+    ) as caught:
+        configs_of(PROBLEM, a_template(PROBLEM), a_device(max_threads=16))
+    assert "smaller values, or name another device" in (caught.value.hint or "")
+
+
+def test_limits_that_leave_nothing_only_together() -> None:
+    text = TEMPLATE.replace('block = ["BLOCK"]', 'block = ["BLOCK"]\n// shared = "4096 // BLOCK"')
+    with pytest.raises(BadInput, match=r"1 <= BLOCK <= 64; shared memory per block, 0 <= .* <= 32$"):
+        configs_of(PROBLEM, a_template(PROBLEM, text), a_device(max_threads=64, shared=32))
+
+
+def test_constraints_that_leave_nothing_anywhere() -> None:
+    text = TEMPLATE.replace("// [require]", '// [require]\n// never = "device.sms > 9999"')
+    with pytest.raises(BadInput, match="the template's constraints leave no configuration") as caught:
+        configs_of(PROBLEM, a_template(PROBLEM, text), a_device(max_threads=16))
+    assert caught.value.hint == "widen a parameter or loosen a constraint"
+
+
+def test_limits_that_tie_too_much_together_are_left_to_trying(monkeypatch: pytest.MonkeyPatch) -> None:
+    tied = a_template(PROBLEM, TEMPLATE.replace('block = ["BLOCK"]', 'block = ["BLOCK", "VEC"]'))
+    small = a_device(max_threads=128)
+    apart = len(configs_of(PROBLEM, tied, DEVICE))
+    assert len(configs_of(PROBLEM, tied, small)) < apart
+    monkeypatch.setattr(configset, "MAX_ROWS", 5)
+    assert len(configs_of(PROBLEM, tied, small)) == apart
+
+
+def test_a_space_that_cannot_be_listed_is_still_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    template = a_template(PROBLEM)
+    own = replace(template, space=replace(template.space))
+    monkeypatch.setattr(configset, "MAX_ROWS", 1)
+    with pytest.raises(BadInput, match="legal combinations"):
+        configs_of(PROBLEM, own, DEVICE)
+
+
+PARAMS = {"A": [1, 2, 4], "B": [0, 1]}
+PAIR, ALONE = (("A", 4), ("B", 1)), (("A", 2),)
+
+
+def values(text: str) -> set[tuple[int, ...]]:
+    found = configs_of(PROBLEM, a_template(PROBLEM, text), DEVICE)
+    return {tuple(config.as_dict().values()) for config in found}
+
+
+@pytest.mark.parametrize("require", ["", "A < 9"])
+def test_what_is_forbidden_is_gone_and_nothing_else(require: str) -> None:
+    text = a_draft(PARAMS, require)
+    assert values(exclude_combinations(text, [PAIR], "t")) == values(text) - {(4, 1)}
+    assert values(exclude_combinations(text, [PAIR, ALONE], "t")) == values(text) - {(4, 1), (2, 0), (2, 1)}
+
+
+def test_a_second_time_adds_to_the_first() -> None:
+    text = a_draft(PARAMS)
+    twice = exclude_combinations(exclude_combinations(text, [PAIR], "t"), [ALONE], "t")
+    assert values(twice) == {(1, 0), (1, 1), (4, 0)}
+    assert twice.count("[require]") == 1
+
+
+def test_the_code_is_left_as_it_is() -> None:
+    text = a_draft(PARAMS)
+    changed = exclude_combinations(text, [PAIR], "t").splitlines()
+    assert [line for line in changed if line not in text.splitlines()] == [
+        "// [require]",
+        '// not_right_1 = "not (A == 4 and B == 1)"',
+    ]
+    assert changed[-1] == text.splitlines()[-1]
+
+
+def test_line_ends_and_comments_of_a_heading() -> None:
+    text = a_draft(PARAMS, "A < 9").replace("// [require]", "//  [ require ]  # what must hold")
+    assert values(exclude_combinations(text.replace("\n", "\r\n"), [PAIR], "t")) == values(text) - {(4, 1)}
+
+
+def test_what_is_no_template_has_no_place_for_rules() -> None:
+    with pytest.raises(BadInput, match="declares its parameters in a comment"):
+        exclude_combinations("int x;", [PAIR], "t")

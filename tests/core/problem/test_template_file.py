@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.problem.test_problem_file import assert_told, line_of, read_faults
+from tests.core.problem.test_problem_file import edited as edited_problem
 from tests.samples import TEMPLATE as SAMPLE
 from tests.samples import a_problem, a_template
 from tests.thoroughness import examples
@@ -15,7 +17,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import Remedy, Template
 from tunesmith.problem.template_file import parse_template
-from tunesmith.space.configset import Config
+from tunesmith.space.configset import Config, Param
 
 PROBLEM = parse_problem(
     """\
@@ -52,44 +54,7 @@ large = { rows = 1024, d = 1024 }
     read=lambda name: "__kernel void scale() {}",
 )
 
-TEXT = """\
-// What this is.
-// /// tunesmith
-// [params]
-// BLOCK  = [64, 128, 256]
-// VEC    = [1, 2, 4, 8]
-// UNROLL = { values = [1, 2], categorical = true }
-// [default]
-// BLOCK = 128
-// VEC = 1
-// UNROLL = 1
-// [require]
-// whole_vectors = "d % VEC == 0"            # a comment
-// fits = "BLOCK <= device.max_threads"
-// [prefer]
-// no_idle_block = "BLOCK * VEC < 2 * d"
-// [launch]
-// grid  = ["rows", "ceildiv(d, BLOCK * VEC * UNROLL)"]
-// block = ["BLOCK"]
-// ///
-
-#ifndef BLOCK
-#define BLOCK 128
-#endif
-#ifndef VEC
-#define VEC 1
-#endif
-#ifndef UNROLL
-#define UNROLL 1
-#endif
-
-__kernel void scale(__global float *out, __global const float *input, int d)
-{
-    for (int i = get_local_id(0) * VEC; i < d; i += BLOCK * VEC)
-        for (int u = 0; u < UNROLL; u++) /* not CACHE */
-            out[i] = input[i]; // nor DEPTH
-}
-"""
+TEXT = Path(__file__).with_name("scale.cl").read_text()
 
 
 def parse(text: str, problem: Problem = PROBLEM) -> Template:
@@ -97,11 +62,7 @@ def parse(text: str, problem: Problem = PROBLEM) -> Template:
 
 
 def edited(*changes: tuple[str, str]) -> str:
-    text = TEXT
-    for old, new in changes:
-        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
-        text = text.replace(old, new)
-    return text
+    return edited_problem(*changes, text=TEXT)
 
 
 def refusal(text: str) -> BadInput:
@@ -110,26 +71,13 @@ def refusal(text: str) -> BadInput:
     return caught.value
 
 
-def line_of(text: str, part: str) -> int:
-    return text.count("\n", 0, text.index(part)) + 1
-
-
-# -- what is read -----------------------------------------------------------------------------------------
-
-
 def test_the_parts_of_a_template() -> None:
     template = parse(TEXT)
-    assert [(p.name, p.values, p.categorical) for p in template.space.params] == [
-        ("BLOCK", (64, 128, 256), False),
-        ("VEC", (1, 2, 4, 8), False),
-        ("UNROLL", (1, 2), True),
-    ]
+    ordered = [Param("BLOCK", (64, 128, 256)), Param("VEC", (1, 2, 4, 8))]
+    assert list(template.space.params) == [*ordered, Param("UNROLL", (1, 2), categorical=True)]
     assert template.default == Config((("BLOCK", 128), ("VEC", 1), ("UNROLL", 1)))
-    assert [(c.name, c.kind) for c in template.space.constraints] == [
-        ("whole_vectors", "require"),
-        ("fits", "require"),
-        ("no_idle_block", "prefer"),
-    ]
+    kinds = {c.name: c.kind for c in template.space.constraints}
+    assert kinds == {"whole_vectors": "require", "fits": "require", "no_idle_block": "prefer"}
     (launch,) = template.launches
     assert (launch.entry, launch.args) == ("scale", ("out", "input", "d"))
     assert template.source == TEXT
@@ -176,10 +124,8 @@ def test_the_further_words() -> None:
 def test_answers_are_conditions_by_remedy_in_the_order_of_the_file() -> None:
     section = '// [answers]\n// unroll = "UNROLL > 1"\n// wide_access = "VEC >= 4"\n// [launch]\n'
     template = parse(edited(("// [launch]\n", section)))
-    assert [(remedy, expr.text) for remedy, expr in template.answers] == [
-        (Remedy.UNROLL, "UNROLL > 1"),
-        (Remedy.WIDE_ACCESS, "VEC >= 4"),
-    ]
+    wanted = [(Remedy.UNROLL, "UNROLL > 1"), (Remedy.WIDE_ACCESS, "VEC >= 4")]
+    assert [(remedy, expr.text) for remedy, expr in template.answers] == wanted
     assert parse(TEXT).answers == ()
 
 
@@ -228,12 +174,6 @@ def test_parameters_that_are_alike_may_share_a_line() -> None:
     assert "VEC is there twice" in str(refusal(twice))
 
 
-def test_an_unknown_remedy_is_reported_with_the_likeliest_one() -> None:
-    error = refusal(edited(("// [launch]", '// [answers]\n// wide_acces = "VEC >= 4"\n// [launch]')))
-    assert "known are block_size, more_blocks" in str(error)
-    assert "wide_access" in str(error.hint or error)
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -247,20 +187,6 @@ def test_an_unknown_remedy_is_reported_with_the_likeliest_one() -> None:
 def test_spaces_do_not_matter(old: str, new: str) -> None:
     text = TEXT.replace(old, new)
     assert parse(text).space == parse(TEXT).space
-
-
-EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*/template.c*")), ids=lambda p: p.parent.name)
-def test_the_examples_are_read(path: Path) -> None:
-    folder = path.parent
-
-    def read(name: str) -> str:
-        return (folder / name).read_text("utf-8")
-
-    problem = parse_problem(read("problem.toml"), path="problem.toml", read=read)
-    assert parse_template(read(path.name), path=path.name, problem=problem).space.params
 
 
 @pytest.mark.parametrize(
@@ -281,144 +207,18 @@ def test_other_macros_are_the_code_s_own_business(code: str) -> None:
     parse(TEXT + code)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("u < UNROLL", "u < 1"),  # still in the launch
-        ("i += BLOCK * VEC", "i += d"),
-    ],
-)
-def test_the_launch_counts_as_a_use(change: tuple[str, str]) -> None:
-    parse(edited(change))
+def test_the_launch_counts_as_a_use() -> None:
+    parse(edited(("u < UNROLL", "u < 1")))
+    parse(edited(("i += BLOCK * VEC", "i += d")))
 
 
-# -- what is refused --------------------------------------------------------------------------------------
-
-# Each: what is changed, the text whose line the message names ("" for the file alone), what it says.
-FAULTS: list[tuple[tuple[str, str], str, str]] = [
-    # the block
-    (("// /// tunesmith\n", ""), "", "declares its parameters in a comment, there is none"),
-    (("// ///\n\n", "\n"), "// /// tunesmith", "opened at line 2 is not closed before line 19"),
-    (("// [launch]", "[launch]"), "// /// tunesmith", "is not closed before line 16"),
-    (("// ///\n\n", "// ///\n// /// tunesmith\n// ///\n"), "// /// tunesmith\n// ///", "a second opens here"),
-    (("// VEC = 1", "// VEC = one"), "// VEC = one", "not readable as TOML"),
-    (("// VEC = 1", "// VEC = 1\n// VEC = 1"), "VEC = 1\n// UNROLL", "not readable as TOML"),
-    (("// [prefer]", "// [perfer]"), "[perfer]", "unknown key 'perfer'"),
-    # params
-    (("BLOCK  = [64, 128, 256]", "BLOCK = []"), "BLOCK = []", "BLOCK has no values"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = 64"), "BLOCK = 64", "a list of integers in [ ], got 64"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = [128, 64.5]"), "64.5", "must list integers up to 2**62, got 64.5"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = [128, true]"), "true", "got true"),
-    (("BLOCK  = [64, 128, 256]", 'BLOCK = [128, "64"]'), '"64"', "got '64'"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = [128, 64, 128]"), "BLOCK =", "lists 128 more than once"),
-    (("BLOCK  = [64, 128, 256]", "BLOCK = { categorical = true }"), "BLOCK = {", "values is missing"),
-    (("categorical = true", "categorical = 1"), "categorical", "true or false, got 1"),
-    (("categorical = true", "ordinal = true"), "ordinal", "unknown key 'ordinal'"),
-    (("// VEC    = [1", '// "V-C" = [1]\n// VEC    = [1'), "V-C", "a C identifier"),
-    (("// VEC    = [1", "// max = [1]\n// VEC    = [1"), "max = [1]", "a C identifier"),
-    (("// VEC    = [1", "// d = [1]\n// VEC    = [1"), "d = [1]", "'d' is already a size"),
-    (("// VEC    = [1", "// out = [1]\n// VEC    = [1"), "out = [1]", "'out' is already an argument"),
-    (("// VEC    = [1", "// CACHE = [1]\n// VEC    = [1"), "CACHE = [1]", "'CACHE' is unused"),
-    (("// VEC    = [1", "// DEPTH = [1]\n// VEC    = [1"), "DEPTH = [1]", "'DEPTH' is unused"),
-    # default
-    (("// UNROLL = 1\n", ""), "[default]", "no value for UNROLL"),
-    (("// UNROLL = 1\n", "// UNROLL = 3\n"), "UNROLL = 3", "UNROLL must be one of 1, 2, got 3"),
-    (("// UNROLL = 1\n", "// UNROLL = true\n"), "UNROLL = true", "got true"),
-    (("// UNROLL = 1\n", "// UNROLL = 1\n// UNROL = 1\n"), "UNROL = 1", "unknown key 'UNROL'"),
-    (('"d % VEC == 0" ', '"d % VEC == 0 and BLOCK == 64" '), "[default]", "the default breaks require"),
-    # constraints
-    (('"d % VEC == 0"', '"d % VECS == 0"'), "VECS", "unknown name 'VECS'"),
-    (('"d % VEC == 0"', '"d % VEC = 0"'), "whole_vectors", "is not an expression"),
-    (('"d % VEC == 0"', "true"), "whole_vectors", "an expression in quotes, got true"),
-    (('"BLOCK * VEC < 2 * d"', '"resources.registers < 64"'), "no_idle_block", "unknown name 'resources"),
-    (('"BLOCK * VEC < 2 * d"', '"d < VEC"'), "no_idle_block", "'d < VEC', leaves no configuration"),
-    (
-        ('"BLOCK * VEC < 2 * d"', '"VEC == 2"\n// b = "VEC == 4"\n// c = "VEC == 8"'),
-        "b = ",
-        "beside the constraints before it",
-    ),
-    # launch
-    (('"ceildiv(d, BLOCK * VEC * UNROLL)"', '"ceildiv(d, BLOK)"'), "BLOK", "unknown name 'BLOK'"),
-    (
-        ('"ceildiv(d, BLOCK * VEC * UNROLL)"', '"d // (BLOCK * 8 * UNROLL)"'),
-        "grid",
-        "is 0, allowed is at least 1",
-    ),
-    (('// block = ["BLOCK"]\n', ""), "[launch]", "block is missing"),
-    (
-        ('// block = ["BLOCK"]', '// block = [1]\n// args = ["out", "inp"]'),
-        "args",
-        "'inp', which is no argument",
-    ),
-    (
-        ('// block = ["BLOCK"]', '// block = [1]\n// entry = "k<{e}>"'),
-        "entry",
-        "inserts {e}, which is not there",
-    ),
-    # build, defines, workspace
-    (("// [launch]", '// [build]\n// flags = ["-r={REGS}"]\n// [launch]'), "flags", "inserts {REGS}"),
-    (("// [launch]", "// [build]\n// flag = []\n// [launch]"), "flag", "unknown key 'flag'"),
-    (("// [launch]", '// [defines]\n// A = "resources.shared"\n// [launch]'), "A =", "'resources.shared'"),
-    (("// [launch]", '// [defines]\n// VEC = "d"\n// [launch]'), 'VEC = "d"', "is a parameter too"),
-    (("// [launch]", '// [defines]\n// rows = "d"\n// [launch]'), 'rows = "d"', "already a size"),
-    (("// [launch]", "// [workspace]\n// w = 1\n// [launch]"), "w = 1", "must be a table"),
-    (("// [launch]", '// [workspace]\n// w = { type = "int32*" }\n// [launch]'), "w =", "shape is missing"),
-    (
-        ("// [launch]", '// [workspace]\n// w = { type = "int32", shape = [1] }\n// [launch]'),
-        "w =",
-        "is an array",
-    ),
-    (
-        ("// [launch]", '// [workspace]\n// w = { type = "int32*", shape = [1] }\n// [launch]'),
-        "w =",
-        "is unused",
-    ),
-    (
-        ("// [launch]", '// [workspace]\n// out = { type = "int8*", shape = [1] }\n// [launch]'),
-        "out =",
-        "already",
-    ),
-    # answers
-    (("// [launch]", '// [answers]\n// wide = "VEC >= 4"\n// [launch]'), "wide =", "unknown key 'wide'"),
-    (
-        ("// [launch]", '// [answers]\n// wide_access = "WIDTH >= 4"\n// [launch]'),
-        "wide_access =",
-        "unknown name 'WIDTH'",
-    ),
-    (
-        ("// [launch]", '// [answers]\n// wide_access = "d >= 4"\n// [launch]'),
-        "wide_access =",
-        "unknown name 'd'",
-    ),
-    (
-        ("// [launch]", '// [answers]\n// unroll = "1 == 1"\n// [launch]'),
-        "unroll =",
-        "must be a condition on parameters, got '1 == 1'",
-    ),
-    (("// [launch]", "// [answers]\n// unroll = [1]\n// [launch]"), "unroll =", "an expression in quotes"),
-    # the code
-    (("#ifndef VEC\n#define VEC 1\n#endif", "#define VEC 1"), "#define VEC", "hides the value that is tried"),
-    (
-        ("#ifndef VEC\n", "#ifndef TILE\n#define TILE 4\n#endif\n#ifndef VEC\n"),
-        "#define TILE",
-        "TILE looks like a",
-    ),
-    (
-        ("#ifndef VEC\n", "#ifndef TILE\n\n# define TILE (0x4u)\n#endif\n#ifndef VEC\n"),
-        "# define TILE",
-        "undeclared",
-    ),
-]
+FAULTS = read_faults("template_faults.toml")
 
 
-@pytest.mark.parametrize(("change", "at", "says"), FAULTS, ids=[says for _, _, says in FAULTS])
-def test_a_fault_is_reported_with_its_line(change: tuple[str, str], at: str, says: str) -> None:
-    text = edited(change)
-    error = refusal(text)
-    where = f"template.cl:{line_of(text, at)}" if at else "template.cl"
-    lines = [line for line in str(error).split("\n") if says in line]
-    assert lines, f"{says!r} is not in: {error}"
-    assert lines[0].startswith(f"{where}: "), str(error)
+@pytest.mark.parametrize(("old", "new", "at", "words"), FAULTS)
+def test_a_fault_is_reported_with_its_line(old: str, new: str, at: str, words: str) -> None:
+    text = edited((old, new))
+    assert_told(refusal(text), words, "template.cl", text, at)
 
 
 @pytest.mark.parametrize(
@@ -446,17 +246,14 @@ def test_a_file_that_says_nothing_of_parameters_is_one_kernel() -> None:
     assert "tuned by Tunesmith: as written" in template.render(PROBLEM, Config(())).source
     for table in ("default", "prefer", "answers"):
         assert "params is missing" in str(refusal(text.replace("// [launch]", f"// [{table}]\n// [launch]")))
-    missing = 'none = "rows < 0"'
-    assert "breaks require" in str(
-        refusal(text.replace("// [launch]", f"// [require]\n// {missing}\n// [launch]"))
-    )
+    none = '// [require]\n// none = "rows < 0"\n// [launch]'
+    assert "breaks require" in str(refusal(text.replace("// [launch]", none)))
 
 
 def test_no_parameters_is_a_fault() -> None:
     start, end = TEXT.index("// BLOCK  ="), TEXT.index("// [default]")
-    assert f"template.cl:{line_of(TEXT, '[params]')}: [params]: there are no parameters" in str(
-        refusal(TEXT[:start] + TEXT[end:])
-    )
+    error = refusal(TEXT[:start] + TEXT[end:])
+    assert_told(error, "[params]: there are no parameters", "template.cl", TEXT, "[params]")
 
 
 @pytest.mark.parametrize(
@@ -497,9 +294,8 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
     error = refusal(text)
     first, *faults = error.message.split("\n")
     assert first == "3 faults"
-    assert [int(fault.split(":")[1]) for fault in faults] == [
-        line_of(text, part) for part in ("BLOCK =", "VECS", "#define TILE")
-    ]
+    parts = ("BLOCK =", "VECS", "#define TILE")
+    assert [int(fault.split(":")[1]) for fault in faults] == [line_of(text, part) for part in parts]
 
 
 def test_an_entry_that_inserts_a_size_can_be_inherited() -> None:
@@ -511,9 +307,6 @@ def test_a_template_beyond_measure_is_refused() -> None:
     assert "at most 1,000,000 bytes" in refusal(TEXT + "/" * 1_000_000).message
 
 
-# -- anything at all --------------------------------------------------------------------------------------
-
-
 @given(st.text(max_size=200))
 def test_arbitrary_text_raises_only_bad_input(text: str) -> None:
     for template in (text, f"// /// tunesmith\n// {text}\n// ///\n"):
@@ -521,23 +314,10 @@ def test_arbitrary_text_raises_only_bad_input(text: str) -> None:
             parse(template)
 
 
-PIECES = st.sampled_from(
-    [
-        "[]",
-        "[1]",
-        "[1, 2]",
-        "1",
-        "-1",
-        "nan",
-        "true",
-        '"d"',
-        '"VEC // 0"',
-        '["d"]',
-        '["BLOCK * 8"]',
-        "{ a = 1 }",
-        '""',
-    ]
-)
+PIECES = st.sampled_from([
+    "[]", "[1]", "[1, 2]", "1", "-1", "nan", "true", '"d"', '"VEC // 0"', '["d"]', '["BLOCK * 8"]',
+    "{ a = 1 }", '""',
+])  # fmt: skip
 
 
 @given(st.data())
@@ -561,12 +341,8 @@ def test_short_entries_may_share_a_line() -> None:
     lines = "// [require]\n" + rules + '// long = """d > 1\n//         and rows > 0"""\n'
     template = a_template(problem, SAMPLE.replace(old, lines))
     found = {c.name: c.expr.text for c in template.space.constraints}
-    assert found == {
-        "whole": "d % (8 * VEC) == 0",
-        "few": "VEC <= 4",
-        "some": "d > 8",
-        "long": "d > 1 and rows > 0",
-    }
+    apart = {"some": "d > 8", "long": "d > 1 and rows > 0"}
+    assert found == {"whole": "d % (8 * VEC) == 0", "few": "VEC <= 4", **apart}
     for wrong, words in (
         ('// all = ["VEC <= 4"]\n', "all must be a list of tables"),
         ('// few = "VEC < 4"\n// all = [{ few = "VEC <= 4" }]\n', "few is there twice"),
@@ -578,9 +354,8 @@ def test_short_entries_may_share_a_line() -> None:
 
 def test_defines_under_a_parameter_are_zero_without_it() -> None:
     problem = a_problem()
-    text = SAMPLE.replace(
-        "// [launch]\n", '// [defines]\n// VEC = { D_CONST = "d", TWICE = "2 * d" }\n// [launch]\n'
-    )
+    defines = '// [defines]\n// VEC = { D_CONST = "d", TWICE = "2 * d" }\n'
+    text = SAMPLE.replace("// [launch]\n", f"{defines}// [launch]\n")
     text = text.replace("int k = BLOCK * VEC;", "int k = BLOCK * VEC + D_CONST + TWICE;")
     found = dict(a_template(problem, text).defines)
     assert [found[name].evaluate({"VEC": 2, "d": 24}) for name in ("D_CONST", "TWICE")] == [24, 48]

@@ -57,9 +57,8 @@ def test_a_launch_a_condition_and_a_workspace_may_use_defines() -> None:
 
 
 def test_a_define_that_only_the_launch_names_bakes_nothing_into_builds() -> None:
-    made = template(
-        '[defines]\nTILES = "ceildiv(rows * d, BLOCK)"\n[launch]\ngrid = ["TILES"]\nblock = ["BLOCK"]'
-    )
+    tiles = '[defines]\nTILES = "ceildiv(rows * d, BLOCK)"'
+    made = template(f'{tiles}\n[launch]\ngrid = ["TILES"]\nblock = ["BLOCK"]')
     assert made.defines == ()
     assert not made.bakes_sizes(made.default)
     assert len(builds_of(PROBLEM, made, made.default)) == 1
@@ -74,10 +73,8 @@ def test_a_define_that_nothing_names_is_left_out() -> None:
 def test_a_define_needs_no_default_in_the_code_and_may_have_one() -> None:
     header = f'[defines]\nD_CONST = "d"\n{LAUNCH}'
     bare = CODE.replace("rows * d", "rows * D_CONST")
-    assert (
-        "#define D_CONST 512\n"
-        in template(header, bare).render(PROBLEM, Config.of({"BLOCK": 64}), {"d": 512}).source
-    )
+    rendered = template(header, bare).render(PROBLEM, Config.of({"BLOCK": 64}), {"d": 512})
+    assert "#define D_CONST 512\n" in rendered.source
     template(header, f"#ifndef D_CONST\n#define D_CONST 8\n#endif\n{bare}")
     with pytest.raises(BadInput) as told:
         template(header, f"#define D_CONST 8\n{bare}")
@@ -90,10 +87,9 @@ def test_a_define_may_ask_for_the_device() -> None:
 
 
 def test_a_define_may_use_those_before_it_alone() -> None:
+    code = CODE.replace("2.0f", "FIRST * LATER")
     with pytest.raises(BadInput, match="LATER"):
-        template(
-            f'[defines]\nFIRST = "LATER + 1"\nLATER = "d"\n{LAUNCH}', CODE.replace("2.0f", "FIRST * LATER")
-        )
+        template(f'[defines]\nFIRST = "LATER + 1"\nLATER = "d"\n{LAUNCH}', code)
 
 
 def test_a_preference_need_hold_at_one_workload_only() -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,11 +53,8 @@ def test_what_every_configuration_keeps_to_is_no_constraint() -> None:
 
 def test_threads_axes_and_shared_memory() -> None:
     made = template({"X": (32, 512), "Y": (1, 2, 128)}, launch("X;1;Y", "X * 100"))
-    assert names(made) == [
-        "device: threads per block",
-        "device: block axis z",
-        "device: shared memory per block",
-    ]
+    limits = ("threads per block", "block axis z", "shared memory per block")
+    assert names(made) == [f"device: {limit}" for limit in limits]
     assert left(made) == [{"X": 32, "Y": 1}, {"X": 32, "Y": 2}]
     assert all(c.kind == "require" for c in hardware_constraints(made, LIMITS))
 
@@ -86,10 +82,6 @@ def test_a_launch_that_fits_with_no_configuration() -> None:
     made = template({"X": (1, 2)}, launch("2048"))
     assert names(made) == ["device: threads per block"]
     assert left(made) == []
-
-
-def test_an_expression_without_a_value_fits_nowhere() -> None:
-    assert left(template({"X": (0, 2)}, launch("64 // X"))) == [{"X": 2}]
 
 
 def test_more_combinations_than_are_tried_keep_their_constraint() -> None:
@@ -139,8 +131,3 @@ def test_a_large_space_is_listed_within_a_second() -> None:
     assert [c.name for c in found] == ["device: threads per block", "device: shared memory per block"]
     assert space.combinations == 1_327_104
     assert 0 < len(configs) < len(space.configs(WORKLOADS, limits.names()))
-
-
-@pytest.mark.parametrize("shared", ["-1", "X - 100"])
-def test_shared_memory_below_zero_is_out_as_well(shared: str) -> None:
-    assert left(template({"X": (1, 99)}, launch("64", shared))) == []
