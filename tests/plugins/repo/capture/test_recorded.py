@@ -88,8 +88,7 @@ def test_a_trace_as_the_library_wrote_it_there() -> None:
     """Of the same program, with --exact and --keep; before kept launches were timed."""
     data = gzip.decompress((FIXTURES / "captures" / "h200-exact.trace.gz").read_bytes())
     trace = read_trace("1510", data)
-    assert trace is not None
-    assert trace.notes == ()
+    assert not trace.notes
     program = CapturedProgram(("python3", "bench.py"), "", 12.0, 0)
     made = assemble_capture(program, [trace], StoredFiles(), demangle_names)
     assert made.kernels[0].demangled.startswith("void at::native::radixSortKVInPlace")

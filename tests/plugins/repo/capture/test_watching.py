@@ -55,7 +55,6 @@ launch(scale, 2, 256, P(x), I(50), F(2.0), stream=0x5000)
     assert (pointer.offset, pointer.size, count.offset, factor.offset) == (0, 8, 8, 12)
     assert struct.unpack("<i", count.value) == (100,)
     assert struct.unpack("<f", factor.value) == (2.0,)
-    assert pointer.memory is not None
     assert (pointer.memory.size, pointer.memory.offset, pointer.memory.extent) == (4096, 1024, 3072)
     assert pointer.memory.alignment >= 512
     assert count.memory is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.plugins.repo.extract.compiling import here
+from tests.plugins.repo.extract.compiling import here, problem_of
 from tests.plugins.repo.extract.test_seen import capture, kernel, launch
 from tunesmith.base.errors import BadInput
 from tunesmith.expert.drafts.bare import KnownWorkload
@@ -70,7 +70,7 @@ def test_a_call_is_one_problem_with_several_launches() -> None:
     assert ("sum_rows" in text, "divide" in text, "squared" in text, "elsewhere" in text) == (
         True, True, True, False,
     )  # fmt: skip
-    read = tomllib.loads(dict(found.files)["problem.toml"])
+    read = problem_of(found)
     assert [(one["entry"], one["args"]) for one in read["launch"]] == [
         ("sum_rows", ["sums", "x", "rows", "cols"]),
         ("divide", ["out", "x", "sums", "epsilon", "rows", "cols"]),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import struct
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.plugins.repo.extract.compiling import here
+from tests.plugins.repo.extract.compiling import here, problem_of
 from tests.running import FIXTURES
 from tunesmith.plugins.repo.capture.records import (
     ArgumentPointer,
@@ -83,16 +81,12 @@ def taken(seen: CapturedKernel) -> Extraction:
     return extract_kernel(Repository(ROOT), wish, compilers=here)
 
 
-def problem(found: Extraction) -> dict[str, Any]:
-    return tomllib.loads(dict(found.files)["problem.toml"])
-
-
 @needs_nvrtc
 def test_nothing_is_left_to_fill_in() -> None:
     found = taken(rows_kernel())
     assert found.entry == "own::scale_rows_kernel<c10::BFloat16, 8>"
     assert found.fills == 0
-    read = problem(found)
+    read = problem_of(found)
     by_name = {argument["name"]: argument for argument in read["argument"]}
     assert by_name["epsilon"]["value"] == 1e-6
     assert by_name["out"]["align"] == 16
@@ -109,7 +103,7 @@ def test_the_instance_is_the_one_that_ran() -> None:
     found = taken(rows_kernel("void own::scale_rows_kernel<float, 4>(float*)"))
     assert found.entry == "own::scale_rows_kernel<float, 4>"
     assert any("hidden % 8 == 0 did not hold" in line for line in found.report)
-    assert "require" not in problem(found)["contract"]
+    assert "require" not in problem_of(found)["contract"]
 
 
 @needs_nvrtc
@@ -130,7 +124,7 @@ def test_without_host_code_all_is_fitted() -> None:
 
     wish = ExtractionWish("k", trim=False, seen=kernel("k(float*)", call(0, 1000), call(1, 70000)))
     found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
-    read = problem(found)
+    read = problem_of(found)
     by_name = {argument["name"]: argument for argument in read["argument"]}
     assert read["launch"] == {"grid": ["ceildiv(n, 128)"], "block": ["128"]}
     assert by_name["none"] == {"name": "none", "type": "uint64", "value": 0}
@@ -169,7 +163,7 @@ def test_the_compiler_that_gives_what_ran_is_taken() -> None:
     wish = ExtractionWish("scale_rows_kernel", trim=False, seen=seen)
     found = extract_kernel(Repository(ROOT), wish, compilers=two)
     assert said_of_code(found) == "its machine code is that of the kernel that ran"
-    assert problem(found)["kernel"]["compiler"] == "nvcc"
+    assert problem_of(found)["kernel"]["compiler"] == "nvcc"
 
 
 @needs_nvrtc
@@ -185,7 +179,7 @@ def test_a_capture_that_was_recorded_leaves_nothing_to_fill_in() -> None:
     wish = ExtractionWish("scale_rows", trim=False, seen=seen)
     found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
     assert (found.entry, found.fills) == ("scale_rows<float, 1>", 0)
-    read = problem(found)
+    read = problem_of(found)
     assert read["launch"] == {"grid": ["rows"], "block": ["256"]}
     assert {a["name"]: a["shape"] for a in read["argument"] if "shape" in a} == {
         "out": ["rows", "d"],

@@ -95,10 +95,9 @@ def captured_kernel(capture: Capture, name: str, symbol: str | None = None) -> C
 
 def _of_name(kernels: Sequence[CapturedKernel], name: str) -> list[CapturedKernel]:
     plain = name.split("<")[0].strip()
-    found = [kernel for kernel in kernels if function_name(kernel.shown).endswith(plain)]
-    exact = [
-        kernel for kernel in found if function_name(kernel.shown).split("::")[-1] == plain.split("::")[-1]
-    ]
+    named = [(kernel, function_name(kernel.shown)) for kernel in kernels]
+    last = plain.split("::")[-1]
+    exact = [one for one, full in named if full.endswith(plain) and full.split("::")[-1] == last]
     if "<" in name:
         wanted = name[name.index("<") :].replace(" ", "")
         return [kernel for kernel in exact if wanted in kernel.shown.replace(" ", "")] or exact
