@@ -13,7 +13,8 @@ from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
+from tunesmith.plugins.repo.extract.draft import Extraction, ExtractionWish
+from tunesmith.plugins.repo.extract.extract import extract_kernel
 from tunesmith.plugins.repo.extract.slice import FRAMEWORK, Build, BuildAttempt, KernelSlice, Pairs
 from tunesmith.plugins.repo.extract.tree import TextTree
 

@@ -14,8 +14,14 @@ from tests.plugins.repo.extract.test_seen import capture, kernel, launch
 from tunesmith.base.errors import BadInput
 from tunesmith.expert.drafts.bare import KnownWorkload
 from tunesmith.plugins.repo.capture.records import Succession
-from tunesmith.plugins.repo.extract.draft import LaunchDraft, merge_drafts, tensor_identity
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_call, followed_by
+from tunesmith.plugins.repo.extract.draft import (
+    Extraction,
+    ExtractionWish,
+    LaunchDraft,
+    merge_drafts,
+    tensor_identity,
+)
+from tunesmith.plugins.repo.extract.extract import extract_call, followed_by
 from tunesmith.plugins.repo.extract.tree import TextTree
 
 SOURCE = """

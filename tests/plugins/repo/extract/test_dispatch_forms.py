@@ -6,7 +6,7 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.plugins.repo.extract.compiling import of_text, problem_of
-from tunesmith.plugins.repo.extract.extract import Extraction
+from tunesmith.plugins.repo.extract.draft import Extraction
 from tunesmith.plugins.repo.extract.host import host_launches
 from tunesmith.plugins.repo.extract.slice import FRAMEWORK, find_kernel
 from tunesmith.plugins.repo.extract.tree import TextTree

@@ -10,7 +10,8 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.plugins.repo.extract.compiling import arguments_of, here, of_text, problem_of
 from tunesmith.expert.drafts.bare import KnownWorkload
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
+from tunesmith.plugins.repo.extract.draft import Extraction, ExtractionWish
+from tunesmith.plugins.repo.extract.extract import extract_kernel
 from tunesmith.plugins.repo.extract.tree import Repository
 
 ROOT = Path(__file__).parent / "repository"

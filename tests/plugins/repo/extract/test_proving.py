@@ -26,7 +26,8 @@ from tunesmith.plugins.repo.capture.records import (
     KeptRange,
     PointedMemory,
 )
-from tunesmith.plugins.repo.extract.extract import Extraction, check_proof
+from tunesmith.plugins.repo.extract.draft import Extraction
+from tunesmith.plugins.repo.extract.extract import check_proof
 from tunesmith.plugins.repo.extract.prove import (
     ProofReply,
     ProvenLaunch,

@@ -24,11 +24,11 @@ from tunesmith.plugins.repo.capture.records import (
     PointedMemory,
     read_capture,
 )
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
-from tunesmith.plugins.repo.extract.seen import instance_of
+from tunesmith.plugins.repo.extract.draft import Extraction, ExtractionWish
+from tunesmith.plugins.repo.extract.extract import extract_kernel
+from tunesmith.plugins.repo.extract.seen import captured_kernel, instance_of
 from tunesmith.plugins.repo.extract.slice import Build, Pairs
 from tunesmith.plugins.repo.extract.tree import Repository, TextTree
-from tunesmith.plugins.repo.extract.wishes import captured_kernel
 
 ROOT = Path(__file__).parent / "repository"
 NAME = "void own::scale_rows_kernel<c10::BFloat16, (int)8>(c10::BFloat16*, c10::BFloat16 const*, float, int)"

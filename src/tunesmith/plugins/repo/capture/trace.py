@@ -234,7 +234,7 @@ def _read_process(trace: RawTrace, body: bytes) -> None:
 
 def _read_device(trace: RawTrace, body: bytes) -> None:
     *numbers, name = _DEVICE.unpack_from(body)
-    trace.devices.append(RawDevice(*numbers, name=name.partition(b"\0")[0]))
+    trace.devices.append(RawDevice(*(*numbers, name.partition(b"\0")[0])))
 
 
 def _read_raw_function(trace: RawTrace, body: bytes) -> None:

@@ -13,17 +13,18 @@ from typing import Any, Literal
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import format_count, sha256_hex, truncate_text
-from tunesmith.expert.drafts.bare import BareKernel, BareReading, KnownFacts
+from tunesmith.expert.drafts.bare import BareKernel, BareReading, KnownFacts, KnownWorkload
 from tunesmith.expert.drafts.draft import draft_of, read_safely
 from tunesmith.expert.drafts.headers import KernelSignature, LaunchSite, SourceModel
 from tunesmith.expert.drafts.launches import FILL, draft_arguments, draft_launch, possible_name
 from tunesmith.expert.drafts.signature import read_with_headers
 from tunesmith.plugins.repo.capture.records import CapturedKernel
-from tunesmith.plugins.repo.extract.flatten import FlatKernel, kernel_in_parts
+from tunesmith.plugins.repo.extract.flatten import FlatKernel, Parts, kernel_in_parts
 from tunesmith.plugins.repo.extract.host import (
     ChosenLaunch,
     HostFactReader,
     HostFacts,
+    HostLaunch,
     HostReading,
     with_limits,
 )
@@ -39,9 +40,52 @@ from tunesmith.plugins.repo.extract.slice import (
     is_system,
 )
 from tunesmith.plugins.repo.extract.tree import SourceTree, is_frameworks
-from tunesmith.plugins.repo.extract.wishes import Extraction, ExtractionWish
 from tunesmith.problem.problem import Origin
 from tunesmith.problem.problem_text import toml_text
+
+
+@dataclass(frozen=True)
+class ExtractionWish:
+    """What is asked for. `kernel`: a name, with template arguments or without."""
+
+    kernel: str
+    file: str | None = None
+    folders: tuple[str, ...] = ()
+    defines: Pairs = ()
+    flags: tuple[str, ...] = ()
+    workloads: tuple[KnownWorkload, ...] = ()
+    reference: str | None = None
+    trim: bool = True
+    seen: CapturedKernel | None = None  # what a program launched
+    inside: tuple[str, str] | None = None  # file and host function whose launch is meant
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What was made of it. `files`: name -> text, of the folder."""
+
+    place: str  # where the kernel is defined
+    entry: str
+    files: tuple[tuple[str, str], ...]
+    fills: int
+    lines: int  # of the kernel's file
+    items: int
+    attempt: BuildAttempt
+    report: tuple[str, ...]  # what was found, in words
+    missing: tuple[str, ...] = ()  # why it does not stand alone, where it does not
+    seen_sizes: SeenSizes = ()
+    parts: Parts = ()  # of captured arguments that are structs
+    passed: Pairs = ()  # the host's words for arguments, by their names
+    launch: HostLaunch | None = None
+    cut: KernelSlice | None = None
+    members: tuple[Extraction, ...] = ()  # kernels that one call launches, each by itself
+    origin: Origin | None = None
+    unread: tuple[str, ...] = ()  # conditions of the host's that are not over sizes
+
+    @property
+    def stands_alone(self) -> bool:
+        return self.attempt.ok
+
 
 # -- A reference from a function that the user names: called in float64, as reference files are.
 

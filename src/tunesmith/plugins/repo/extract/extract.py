@@ -25,6 +25,8 @@ from tunesmith.plugins.repo.capture.records import Capture, CapturedKernel, read
 from tunesmith.plugins.repo.capture.trace import function_name
 from tunesmith.plugins.repo.extract.draft import (
     ONE_BY_ONE,
+    Extraction,
+    ExtractionWish,
     Kept,
     LaunchDraft,
     draft_extraction,
@@ -49,7 +51,13 @@ from tunesmith.plugins.repo.extract.host import (
 )
 from tunesmith.plugins.repo.extract.items import split_text
 from tunesmith.plugins.repo.extract.prove import ProofReply, proof_of
-from tunesmith.plugins.repo.extract.seen import instance_of, recorded_files, with_recorded
+from tunesmith.plugins.repo.extract.seen import (
+    captured_kernel,
+    instance_of,
+    recorded_files,
+    with_recorded,
+    without_source,
+)
 from tunesmith.plugins.repo.extract.slice import (
     FRAMEWORK,
     KERNEL_FILE,
@@ -66,9 +74,6 @@ from tunesmith.plugins.repo.extract.slice import (
     trim_slice,
 )
 from tunesmith.plugins.repo.extract.tree import Repository, SourceTree, refuse_odd_name
-from tunesmith.plugins.repo.extract.wishes import Extraction as Extraction
-from tunesmith.plugins.repo.extract.wishes import ExtractionWish as ExtractionWish
-from tunesmith.plugins.repo.extract.wishes import captured_kernel, without_source
 from tunesmith.run.events import LanguageModel
 from tunesmith.session.check import given_defines
 from tunesmith.session.problems import PROBLEM_FILE, load_problem

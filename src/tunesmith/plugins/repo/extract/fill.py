@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.base.errors import BadInput, WaitingForModel
 from tunesmith.base.text import format_count, one_line, truncate_text
 from tunesmith.expert.drafts.launches import FILL
-from tunesmith.plugins.repo.extract.wishes import Extraction
+from tunesmith.plugins.repo.extract.draft import Extraction
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.run.events import LanguageModel, Message, NoReply, Pending, Request
 from tunesmith.session.problems import PROBLEM_FILE, load_problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from typing import Any
@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import flatten_text, format_count, truncate_text
 from tunesmith.expert.drafts.bare import KnownFacts, KnownWorkload
 from tunesmith.expert.drafts.launches import FILL, DraftArgument, DraftLaunch
+from tunesmith.plugins.repo.capture.ranking import KernelKind, kind_of
 from tunesmith.plugins.repo.capture.records import (
     Capture,
     CapturedArgument,
@@ -23,6 +26,7 @@ from tunesmith.plugins.repo.capture.records import (
     KeptLaunch,
     KeptRange,
 )
+from tunesmith.plugins.repo.capture.trace import function_name
 from tunesmith.plugins.repo.extract.items import past_bracket, split_text
 from tunesmith.problem.problem import (
     MOST_BYTES,
@@ -78,47 +82,33 @@ def fit_extent(limits: Column, sizes: Mapping[str, Column], grain: int = 1) -> s
 
 def _candidate_expressions(sizes: Mapping[str, Column]) -> Iterator[str]:
     """The simplest first; of two that are alike the one whose sizes change."""
-    names = sorted(sizes, key=lambda name: (len(set(sizes[name])) == 1, list(sizes).index(name)))[
-        :_MOST_NAMES
-    ]
+    names = sorted(sizes, key=lambda name: len(set(sizes[name])) == 1)[:_MOST_NAMES]
+    pairs, triples = list(combinations(names, 2)), list(combinations(names, 3))
     yield from names
-    for one, other in combinations(names, 2):
-        yield f"{one} * {other}"
-    for one in names:
-        yield from (f"{one} * {factor}" for factor in _FACTORS)
-        yield from (f"{one} // {factor}" for factor in _FACTORS)
-    for one in names:
-        yield from (f"ceildiv({one}, {block})" for block in _BLOCKS)
-        yield f"{one} + 1"
-        yield f"{one} - 1"
-    for one, other in combinations(names, 2):
-        yield f"{one} + {other}"
-        yield f"{one} - {other}"
-        yield f"{other} - {one}"
-        yield f"{one} // {other}"
-        yield f"{other} // {one}"
-        yield f"ceildiv({one}, {other})"
-        yield f"ceildiv({other}, {one})"
-    for one, other in combinations(names, 2):
+    yield from (f"{a} * {b}" for a, b in pairs)
+    for a in names:
+        yield from (f"{a} {sign} {factor}" for sign in ("*", "//") for factor in _FACTORS)
+    for a in names:
+        yield from (f"ceildiv({a}, {block})" for block in _BLOCKS)
+        yield from (f"{a} + 1", f"{a} - 1")
+    for a, b in pairs:
+        yield from (f"{a} + {b}", f"{a} - {b}", f"{b} - {a}", f"{a} // {b}", f"{b} // {a}")
+        yield from (f"ceildiv({a}, {b})", f"ceildiv({b}, {a})")
+    for a, b in pairs:
         for factor in _FACTORS[:4]:
-            yield f"{one} * {other} * {factor}"
-            yield f"{one} * ({other} // {factor})"
-            yield f"{other} * ({one} // {factor})"
-        yield from (f"ceildiv({one} * {other}, {block})" for block in _BLOCKS)
-    for three in combinations(names, 3):
-        yield " * ".join(three)
-    for three in combinations_with_replacement(names, 3):
-        if len(set(three)) > 1:
-            yield f"({three[0]} + {three[1]}) * {three[2]}"
-    for three in combinations(names, 3):
-        yield from (f"ceildiv({' * '.join(three)}, {block})" for block in _BLOCKS)
-    for four in combinations(names, 4):
-        yield " * ".join(four)
-    for one in names:
+            yield from (f"{a} * {b} * {factor}", f"{a} * ({b} // {factor})", f"{b} * ({a} // {factor})")
+        yield from (f"ceildiv({a} * {b}, {block})" for block in _BLOCKS)
+    yield from map(" * ".join, triples)
+    for a, b, c in combinations_with_replacement(names, 3):
+        if not a == b == c:
+            yield f"({a} + {b}) * {c}"
+    yield from (f"ceildiv({' * '.join(three)}, {block})" for three in triples for block in _BLOCKS)
+    yield from map(" * ".join, combinations(names, 4))
+    for a in names:
         for least in (1024, 512, 256, 128, 64, 32):
-            yield f"min({one}, {least})"
-            yield from (f"min({one} // {factor}, {least})" for factor in _FACTORS[:4])
-            yield f"min(round_up({one}, 32), {least})"
+            yield f"min({a}, {least})"
+            yield from (f"min({a} // {factor}, {least})" for factor in _FACTORS[:4])
+            yield f"min(round_up({a}, 32), {least})"
 
 
 def _evaluate_column(text: str, sizes: Mapping[str, Column], count: int) -> list[int] | None:
@@ -574,6 +564,90 @@ def _shortest_number(value: float, element: str) -> str:
         if struct.pack(f"<{form}", float(text)) == struct.pack(f"<{form}", value):
             return repr(float(text))
     return repr(value)
+
+
+# -- Which captured kernel is meant; and where it cannot be extracted, why, and what can still be had.
+
+
+_MOST_LISTED = 6
+_LONGEST_NAME = 80
+_WITHOUT_SOURCE = {
+    KernelKind.VENDOR: "it belongs to a vendor's library, whose source nobody has",
+    KernelKind.TRITON: "it is Triton's, compiled from Python: its own tuner is the one to ask",
+    KernelKind.TEMPLATES: "it is a template of CUB or Thrust: its source is in that library's headers",
+    KernelKind.TORCH: "it is PyTorch's own: name a folder with PyTorch's sources",
+    KernelKind.CUPY: "CuPy makes its source while the program runs",
+}
+
+
+def captured_kernel(capture: Capture, name: str, symbol: str | None = None) -> CapturedKernel:
+    """The kernel that is meant; of several instances the one that took longest. `symbol`: as the driver names
+    it, where that is not its name in the sources. Raises BadInput."""
+    if not capture.kernels:
+        hint = "see what it did with: tunesmith capture --show FOLDER"
+        raise BadInput("the capture has no kernels: the program launched none", hint=hint)
+    if symbol is not None:
+        found = [kernel for kernel in capture.kernels if symbol in (kernel.name, kernel.demangled)]
+        if not found:
+            hint = f"it launched {_list_names(kernel.name for kernel in capture.kernels)}"
+            raise BadInput(f"the capture has no kernel whose symbol is {symbol}", hint=hint)
+        return max(found, key=lambda kernel: kernel.seconds)
+    exact = _of_name(capture.kernels, name)
+    if not exact:
+        raise _unknown_kernel_error(capture.kernels, name.split("<")[0].strip())
+    return max(exact, key=lambda kernel: kernel.seconds)
+
+
+def _of_name(kernels: Sequence[CapturedKernel], name: str) -> list[CapturedKernel]:
+    plain = name.split("<")[0].strip()
+    named = [(kernel, function_name(kernel.shown)) for kernel in kernels]
+    last = plain.split("::")[-1]
+    exact = [one for one, full in named if full.endswith(plain) and full.split("::")[-1] == last]
+    if "<" in name:
+        wanted = name[name.index("<") :].replace(" ", "")
+        return [kernel for kernel in exact if wanted in kernel.shown.replace(" ", "")] or exact
+    return exact
+
+
+def is_stripped(kernel: CapturedKernel) -> bool:
+    """Without a name, or with one that nobody wrote: mangled, and not to be taken apart again."""
+    return not kernel.shown or kernel.shown.startswith("_Z")
+
+
+def _unknown_kernel_error(kernels: Sequence[CapturedKernel], plain: str) -> BadInput:
+    stripped = [kernel for kernel in kernels if is_stripped(kernel)]
+    if stripped:
+        words = format_count(len(stripped), "kernel of it has", "kernels of it have")
+        fault = f"the capture has no kernel called {plain}; {words} no readable name"
+        symbols = _list_names(kernel.name or "(none)" for kernel in stripped)
+        hint = (
+            f"say which it is with --symbol SYMBOL, one of {symbols} (tunesmith capture --show has their "
+            "launches); or leave --capture out, and take what the sources say"
+        )
+        return BadInput(fault, hint=hint)
+    names = _list_names(function_name(kernel.shown) for kernel in kernels)
+    return BadInput(f"the capture has no kernel called {plain}", hint=f"it launched {names}")
+
+
+def _list_names(names: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(truncate_text(flatten_text(name), _LONGEST_NAME) for name in names))
+    return ", ".join(listed[:_MOST_LISTED]) + (", ..." if len(listed) > _MOST_LISTED else "")
+
+
+def without_source(kernel: CapturedKernel, missing: BadInput) -> BadInput:
+    """What is said of a kernel that ran and that the repository does not have."""
+    what = truncate_text(flatten_text(function_name(kernel.shown)) or kernel.name, _LONGEST_NAME)
+    why = _WITHOUT_SOURCE.get(kind_of(kernel))
+    had = f"its launches, arguments and times: tunesmith capture --show --kernel {what}"
+    if kernel.image:
+        had += f"; its machine code: images/{kernel.image[:12]}...cubin of the capture"
+    if why is not None:
+        fault = f"{what} ran, and its source is not there: {why}"
+        return BadInput(fault, hint=f"what can be had is {had}")
+    fault = f"{what} ran, and {missing.message}"
+    named = f"its module's line table names {', '.join(kernel.sources[:3])}; " if kernel.sources else ""
+    hint = f"{named}name the folder that has its source: tunesmith extract FOLDER. What can be had is {had}"
+    return BadInput(fault, hint=hint)
 
 
 # -- Captured launches kept as cases of a problem that has no reference: what they read, what they left.
