@@ -139,9 +139,7 @@ def test_launches_as_verified_are_swapped_and_all_others_are_the_originals(run: 
 
 def test_every_way_to_a_launch_leads_through_the_library(run: Run) -> None:
     """By name, by the driver's own search, with arguments in a buffer, with a configuration."""
-    done = swapped(
-        run,
-        """
+    text = """
 class Config(ctypes.Structure):
     _fields_ = [("grid", I * 3), ("block", I * 3), ("shared", I), ("stream", P), ("attributes", P)]
     _fields_ += [("count", I)]
@@ -170,8 +168,8 @@ extra = (V * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), None)
 assert cuda.cuLaunchKernel(scale, 4, 1, 1, 128, 1, 1, 0, None, None, extra) == 0
 assert floats(x, 512)[511] == 32.0, floats(x, 512)[511]
 print(*ran())
-""",
-    )
+"""
+    done = swapped(run, text)
     assert done.ending == "swapped", done.fault
     assert (done.counts.ours, done.counts.swapped, done.counts.attributes) == (5, 4, 1)
     assert printed(run).split().count("tuned_scale/1") == 4

@@ -23,10 +23,9 @@ from tunesmith.plugins.exports.patch import (
 from tunesmith.plugins.repo.apply.changes import NewFile, recorded_edges, refuse_unnamed, uncommitted_files
 from tunesmith.plugins.repo.extract.draft import text_digest
 from tunesmith.plugins.repo.extract.flatten import OF_FIELDS
+from tunesmith.plugins.repo.extract.host import defines_kernel
 from tunesmith.plugins.repo.extract.tree import Includes, Repository
 from tunesmith.problem.problem import Origin, Problem
-from tunesmith.source.lex import lex
-from tunesmith.source.reader.templates import kernel_definitions
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+[\"<]([^\">\n]+)[\">]", re.MULTILINE)
 _MOST_HEADERS = 500
@@ -176,7 +175,7 @@ def _read_launching_file(repository: Path, path: str, artefact: Artefact, origin
     other = ""
     if origin.file != path and origin.file not in headers:
         texts = {path: text, **headers}
-        other = next((one for one, more in texts.items() if kernel_definitions(lex(more), base)), "")
+        other = next((one for one, more in texts.items() if defines_kernel(more, base)), "")
     return LaunchingFile(path, text, macros, other)
 
 

@@ -88,19 +88,6 @@ class RawProcess:
 
 
 @dataclass(frozen=True)
-class RawDevice:
-    index: int
-    sms: int
-    major: int
-    minor: int
-    clock: int  # kHz
-    bus: int  # bits
-    memory: int
-    llc: int
-    name: bytes
-
-
-@dataclass(frozen=True)
 class RawFunction:
     index: int
     name: bytes
@@ -175,7 +162,7 @@ class RawTrace:
     name: str  # what the names of its files begin with
     counters: TraceCounters
     process: RawProcess | None = None
-    devices: list[RawDevice] = field(default_factory=list)
+    devices: list[CapturedDevice] = field(default_factory=list)
     functions: list[RawFunction] = field(default_factory=list)
     classes: list[RawClass] = field(default_factory=list)
     images: list[RawImage] = field(default_factory=list)
@@ -233,8 +220,11 @@ def _read_process(trace: RawTrace, body: bytes) -> None:
 
 
 def _read_device(trace: RawTrace, body: bytes) -> None:
-    *numbers, name = _DEVICE.unpack_from(body)
-    trace.devices.append(RawDevice(*(*numbers, name.partition(b"\0")[0])))
+    index, sms, major, minor, clock, bus, memory, llc, name = _DEVICE.unpack_from(body)
+    bandwidth = 2e3 * clock * bus / 8  # kilohertz and bits; two transfers a cycle
+    shown = name.partition(b"\0")[0].decode(errors="replace")
+    sizes = (10 * major + minor, sms, memory, llc)
+    trace.devices.append(CapturedDevice(index, shown, *sizes, bandwidth or None))
 
 
 def _read_raw_function(trace: RawTrace, body: bytes) -> None:
@@ -386,28 +376,33 @@ def assemble_capture(
     used = {one.image.image.digest for one in gathered.values() if one.image}
     images = {found.image.digest: found.image for found in files.images.values()}
     processes = tuple(_captured_process(trace) for trace in traces)
-    starts = [trace.counters.first_ns for trace in traces if trace.counters.first_ns]
-    ends = [trace.counters.last_ns for trace in traces]
+    devices = {device.ordinal: device for trace in traces for device in trace.devices}
     return Capture(
         format=FORMAT,
         program=replace(program, processes=processes),
         driver=max((t.process.driver for t in traces if t.process is not None), default=0),
-        devices=_devices_in_traces(traces),
+        devices=tuple(devices[ordinal] for ordinal in sorted(devices)),
         kernels=tuple(kernels),
         successions=_count_successions(traces, numbers),
         order=tuple(order),
         images=tuple(image for digest, image in sorted(images.items()) if digest in used),
         kept=tuple(_kept_launch(one, t, files, numbers) for t in traces for one in t.kept if one.ranges),
-        copies=CapturedCopies(
-            sum(trace.counters.copies for trace in traces),
-            sum(trace.counters.copied_bytes for trace in traces),
-            sum(trace.counters.copied_ns for trace in traces) * NANO,
-        ),
-        span=max(0, max(ends, default=0) - min(starts, default=0)) * NANO if starts else 0.0,
+        copies=_count_copies([trace.counters for trace in traces]),
+        span=_measure_span([trace.counters for trace in traces]),
         graphs=sum(trace.counters.graphs for trace in traces),
         dropped=sum(trace.counters.dropped for trace in traces),
         notes=tuple(dict.fromkeys((*notes, *_trace_notes(traces)))),
     )
+
+
+def _count_copies(counters: Sequence[TraceCounters]) -> CapturedCopies:
+    count, size = sum(one.copies for one in counters), sum(one.copied_bytes for one in counters)
+    return CapturedCopies(count, size, sum(one.copied_ns for one in counters) * NANO)
+
+
+def _measure_span(counters: Sequence[TraceCounters]) -> float:
+    starts = [one.first_ns for one in counters if one.first_ns]
+    return max(0, max(one.last_ns for one in counters) - min(starts)) * NANO if starts else 0.0
 
 
 def _gather_launch(
@@ -548,19 +543,6 @@ def _kept_range(one: RawRange, trace: str, files: StoredFiles) -> KeptRange:
     return KeptRange(one.base, one.start, one.size, before, after, again)
 
 
-def _devices_in_traces(traces: Sequence[RawTrace]) -> tuple[CapturedDevice, ...]:
-    found = {device.index: _captured_device(device) for trace in traces for device in trace.devices}
-    return tuple(found[index] for index in sorted(found))
-
-
-def _captured_device(raw: RawDevice) -> CapturedDevice:
-    # Kilohertz and bits; two transfers a cycle.
-    bandwidth = 2e3 * raw.clock * raw.bus / 8
-    capability = 10 * raw.major + raw.minor
-    name = raw.name.decode(errors="replace")
-    return CapturedDevice(raw.index, name, capability, raw.sms, raw.memory, raw.llc, bandwidth or None)
-
-
 def _captured_process(trace: RawTrace) -> CapturedProcess:
     process, counters = trace.process, trace.counters
     return CapturedProcess(
@@ -618,7 +600,7 @@ def _trace_notes(traces: Sequence[RawTrace]) -> Iterable[str]:
         yield f"{format_count(left, 'module')} too large to be stored: the code of their kernels is not known"
     if graphs := sum(counters.graphs for counters in all_of):
         yield f"CUDA graphs were launched {graphs} times; their kernels are counted one by one"
-    if (devices := len({device.index for trace in traces for device in trace.devices})) > 1:
+    if (devices := len({device.ordinal for trace in traces for device in trace.devices})) > 1:
         yield f"{devices} devices were used; shares are of the time of all of them"
 
 

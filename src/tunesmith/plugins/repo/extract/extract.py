@@ -498,18 +498,16 @@ def extract_folder(
         by_model = "" if found.fills else asked.name
     found = with_origin(found, Path(repository), None if capture is None else Path(capture))
     write_folder(folder, found.files)
-    proof, holds = tuple[str, ...](), False
     files = tuple(file for file, _ in found.files)
     faults = tuple(read_back(folder, found))
+    proof, holds = tuple[str, ...](), False
     if capture is not None and wished.seen is not None and found.stands_alone:
         if found.fills or faults:
             proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
         else:
             note("making captured launches again")
-            proof, holds = _prove_extraction(folder, found, Path(capture), wished.seen.name)
-            if wished.reference is None and not found.members:
-                added, said = record_cases(folder, Path(capture), wished.seen.name, found)
-                files, proof = (*files, *added), (*proof, *said)
+            added, proof, holds = _prove_folder(folder, found, wished, Path(capture), wished.seen.name)
+            files = (*files, *added)
     if by_model and holds:
         _as_proven(folder)
     elif by_model:
@@ -519,6 +517,17 @@ def extract_folder(
         folder, found.entry, found.place, files, found.stands_alone, found.attempt.compiler, found.lines,
         found.fills, found.report, found.missing, faults, proof,
     )  # fmt: skip
+
+
+def _prove_folder(
+    folder: Path, found: Extraction, wished: ExtractionWish, capture: Path, kernel: str
+) -> tuple[list[str], tuple[str, ...], bool]:
+    """Files of cases that were kept, what was proven in words, and whether the problem holds."""
+    proof, holds = _prove_extraction(folder, found, capture, kernel)
+    if wished.reference is not None or found.members:
+        return [], proof, holds
+    added, said = record_cases(folder, capture, kernel, found)
+    return added, (*proof, *said), holds
 
 
 def _extract_wished(

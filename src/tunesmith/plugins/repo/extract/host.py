@@ -128,11 +128,15 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
         text = tree.read(path)
         launches = ("<<<" in text or "LaunchKernel" in text) and word.search(text)
         # One that defines a kernel of this name launches its own.
-        if launches and not ("__global__" in text and kernel_definitions(lex(text), found.item.name)):
+        if launches and not ("__global__" in text and defines_kernel(text, found.item.name)):
             named.append(path)
     folder = found.item.path.rpartition("/")[0]
     named.sort(key=lambda path: (not path.startswith(folder), path))
     return [found.item.path, *named[:_MOST_FILES]]
+
+
+def defines_kernel(text: str, name: str) -> bool:
+    return bool(kernel_definitions(lex(text), name))
 
 
 def _of_kernel(
