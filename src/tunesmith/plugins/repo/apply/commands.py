@@ -18,8 +18,7 @@ from typing import Literal, TypedDict
 from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.base.text import one_line
 from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, ForetoldGain, foretold_gain
-from tunesmith.plugins.repo.capture.capture import build_library as compile_library
-from tunesmith.plugins.repo.capture.capture import code_text, find_compiler
+from tunesmith.plugins.repo.capture.capture import code_text, compile_library, find_compiler
 from tunesmith.plugins.repo.capture.records import read_capture
 from tunesmith.session.result import Run
 

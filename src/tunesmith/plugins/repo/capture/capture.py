@@ -52,11 +52,11 @@ def build_watcher(folder: Path) -> Path:
     target = folder / LIBRARY
     source = str(_SOURCES / "watch.c")
     command = [*_find_c_compiler(), *_FLAGS, "-o", str(target), source, "-ldl", "-lpthread"]
-    build_library(command, target, "watches", "CC")
+    compile_library(command, target, "watches", "CC")
     return target
 
 
-def build_library(command: Sequence[str], target: Path, does: str, variable: str) -> None:
+def compile_library(command: Sequence[str], target: Path, does: str, variable: str) -> None:
     """By a compiler of the host's; a sentence where it cannot be built. `does`: what it is for."""
     # Libraries for other purposes, which the environment names, are not those that it needs.
     clean = {name: value for name, value in passed_on(COMPILERS).items() if name != "LIBRARY_PATH"}
