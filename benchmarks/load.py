@@ -205,11 +205,7 @@ def finish(run: subprocess.Popen[bytes]) -> None:
 
 
 def measure(
-    problem: Path,
-    setting: str,
-    numbers: Sequence[int],
-    options: argparse.Namespace,
-    known: list[Row],
+    problem: Path, setting: str, numbers: Sequence[int], options: argparse.Namespace, known: list[Row]
 ) -> Iterator[Row]:
     """Runs of these numbers at the same time."""
     folders = {

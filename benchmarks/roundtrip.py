@@ -377,7 +377,7 @@ def page(steps: Steps, found: Roundtrip) -> str:
             f"A step took {spans[0]} before and {spans[1]} after, {len(found.before)} runs each in turn: "
             f"**{times(found.gain)}** from end to end; "
             f"expected: {foretold(*(found.foretold or (None, None)))}. "
-            f"The program's own tests: {found.tests}.",
+            f"The program's own tests: {found.tests}."
         ]
     else:
         lines.append("It did not come so far.")

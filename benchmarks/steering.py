@@ -26,16 +26,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.replayed import (
-    MemoryJournal,
-    NoTexts,
-    Profiles,
-    Reached,
-    RecordedLab,
-    Run,
-    Silence,
-    read_run,
-)
+from benchmarks.replayed import MemoryJournal, NoTexts, Profiles, Reached, RecordedLab, Run, Silence, read_run
 from benchmarks.steering_page import page
 from tunesmith import backends
 from tunesmith.backends.port import NoCounting

@@ -25,11 +25,7 @@ def claim(holds: bool | None, words: str) -> str:
 
 def source(told: Mapping[str, Any]) -> list[str]:
     """Where a table comes from: the commands, then date, device and software."""
-    return [
-        *commands(told),
-        f"{told['date']}, {device(told)}; {software(told)}.",
-        "",
-    ]
+    return [*commands(told), f"{told['date']}, {device(told)}; {software(told)}.", ""]
 
 
 def source_without_software(told: Mapping[str, Any]) -> list[str]:

@@ -120,11 +120,7 @@ def compare(
     ours = {f"seed {seed}": again(str(seed), seed) for seed in seeds}
     ours["nothing known"] = again("cold", seeds[0], "--no-prior")
     unchanged = {} if old is None else {w.name: old for w in everything.run.problem.workloads}
-    told = truth.measure(
-        [everything.run, *(t.run for t in ours.values())],
-        {UNCHANGED: unchanged},
-        passes,
-    )
+    told = truth.measure([everything.run, *(t.run for t in ours.values())], {UNCHANGED: unchanged}, passes)
     best = winners(everything.run)["workloads"]
     field = {w: {truth.key_of(r["config"]): r for r in f["field"]} for w, f in told["workloads"].items()}
     weights = {w.name: w.weight for w in everything.run.problem.workloads}

@@ -28,10 +28,7 @@ WITHIN = 2.0  # per cent behind the exhaustive winner
 WIDER: dict[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "rmsnorm": (("short_rows", "many_to_go_on", "hint_if_kept"), {}),
     "fused_add_rmsnorm": (("wide_or_plain", "many_to_go_on", "some_lanes"), {}),
-    "merge_attn_states_lse": (
-        ("few_registers", "early_is_new"),
-        {"BLOCK": "[64, 128, 192, 256, 384, 512]"},
-    ),
+    "merge_attn_states_lse": (("few_registers", "early_is_new"), {"BLOCK": "[64, 128, 192, 256, 384, 512]"}),
 }
 
 

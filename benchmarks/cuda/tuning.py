@@ -54,10 +54,7 @@ def retune(
 
 
 def new_run(
-    words: Sequence[str],
-    out: Path,
-    environment: Mapping[str, str] | None = None,
-    within: float | None = None,
+    words: Sequence[str], out: Path, environment: Mapping[str, str] | None = None, within: float | None = None
 ) -> tuple[dict[str, Any], float]:
     """The report of a run in a folder of its own, and the seconds it took; what was there before goes."""
     if (out / "journal.jsonl").exists():

@@ -35,13 +35,7 @@ EARLIER_SEEDS = 40
 SHORT = f"default-{EVALS}"  # runs from nothing with which nobody begins; compare.py would take them for whole
 # Between these the settings of search/models.py were chosen.
 CHOSEN_ON = frozenset(
-    {
-        "convolution-A100",
-        "convolution-A4000",
-        "convolution-W6600",
-        "dedispersion-A100",
-        "dedispersion-W6600",
-    }
+    {"convolution-A100", "convolution-A4000", "convolution-W6600", "dedispersion-A100", "dedispersion-W6600"}
 )
 
 Trace = list[int]

@@ -121,10 +121,7 @@ def page(folder: Path, out: Path, seeds: int) -> str:
 
 def _table(found: dict[str, Recorded], made: Sequence[Warmed]) -> list[str]:
     rows = [
-        [
-            _name(found, each.pair),
-            *(f"{each.gain(b):+.3f} ± {short(_interval([each], b))}" for b in BUDGETS),
-        ]
+        [_name(found, each.pair), *(f"{each.gain(b):+.3f} ± {short(_interval([each], b))}" for b in BUDGETS)]
         for each in made
     ]
     return table(["from → to", *(f"at {b}" for b in BUDGETS)], rows)

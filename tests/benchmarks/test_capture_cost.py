@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -20,9 +19,7 @@ def test_ratios_are_of_pairs() -> None:
 
 @needs_compiler
 @pytest.mark.long
-def test_it_runs_alone_and_captured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_runs_alone_and_captured(tmp_path, monkeypatch, capsys):
     with_played_gpu(monkeypatch)
     capture_cost.main(["--rounds", "2", "--launches", "600", "--json", str(tmp_path / "figures.json")])
     lines = capsys.readouterr().out.splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -80,41 +79,9 @@ def test_an_expert_with_another_budget_is_not_set_beside(recorded: Path) -> None
         (0.97, "0 of 1 runs are ahead, 1 behind, 0 level"),
     ],
 )
-def test_what_differs_by_less_than_runs_do_is_level(
-    results: dict[str, Any], ratio: float, words: str
-) -> None:
+def test_what_differs_by_less_than_runs_do_is_level(results, ratio, words):
     run = results["runs"][0]
     expert = EXPERT | {"geometric_mean": run["facts"]["speedup"] / ratio}
     one = {**results, "comparison": {**results["comparison"], "runs": []}}
     text = "\n".join(render.agents({"agents": one, "expert": {"expert": {"examples": {"softmax": expert}}}}))
     assert words in text
-
-
-def test_a_run_that_is_not_finished_is_refused(recorded: Path, tmp_path: Path) -> None:
-    run = recorded / "runs" / "softmax" / "template-1"
-    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    half = tmp_path / "half"
-    half.mkdir()
-    begun = lines[: len(lines) // 2]
-    assert all(json.loads(line)["type"] != "Stopped" for line in begun)
-    (half / "journal.jsonl").write_bytes(b"".join(begun))
-    (half / "objects").symlink_to(run / "objects")
-    with pytest.raises(SystemExit, match="is not finished"):
-        agents.one_run(half)
-
-
-def test_what_is_no_run_and_no_comparison_is_reported(
-    recorded: Path, results: dict[str, Any], tmp_path: Path
-) -> None:
-    with pytest.raises(SystemExit, match="is no run of tunesmith"):
-        agents.one_run(tmp_path)
-    with pytest.raises(SystemExit, match="is no folder of tunesmith compare"):
-        agents.compared(recorded / "runs")
-    waiting = json.loads(json.dumps(results["comparison"]))
-    waiting["runs"][0]["status"] = "waiting"
-    (tmp_path / "compare-data.json").write_text(json.dumps({"comparison": waiting}))
-    with pytest.raises(SystemExit, match=r"is not finished \(softmax/template-1\)"):
-        agents.whole(tmp_path)
-    ours = agents.compared(recorded)
-    with pytest.raises(SystemExit, match="no finished run of the expert"):
-        agents.beside(ours, replace(ours, runs=()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -10,8 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.cuda import agreement, apart, hip_examples, sanitizers
-from tests.plugins.cpu_device.test_planted_faults import FAULTS
-from tunesmith.session.problems import load_problem
 
 ROW: apart.Row = {
     "name": "hip/softmax",
@@ -47,19 +44,6 @@ def test_what_hangs_is_ended() -> None:
     hangs = {"hangs": ["-c", "import time; time.sleep(60)"]}
     (row,) = apart.rows(hangs, seconds=1.0, within=20.0, jobs=1, show=lambda _row: None)
     assert row["fault"] == "not through within 1 s"
-
-
-def test_what_is_not_begun_in_time_says_so() -> None:
-    rows = apart.rows({"late": ["-c", ""]}, seconds=1.0, within=0.0, jobs=1, show=lambda _row: None)
-    assert rows == [{"name": "late", "fault": "not begun: the time was over"}]
-
-
-def test_all_examples_and_what_of_a_folder_is_in_their_languages() -> None:
-    names = [apart.shown(folder) for folder in apart.problems(apart.ZOO)]
-    assert sum(name.startswith("cuda/") for name in names) == 7
-    assert sum(name.startswith("hip/") for name in names) == 3
-    assert "zoo/hip_silu" in names
-    assert "zoo/cl_gelu" not in names
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
@@ -125,13 +109,6 @@ def test_who_finds_what(name: str, ours: dict[str, Any], theirs: dict[str, Any],
     row = {"name": name, "ours": ours, "theirs": theirs}
     assert sanitizers.verdict(row) == words
     assert words in sanitizers.page({**ORIGIN, "kernels": [row]})
-
-
-def test_planted_kernels_are_problems(tmp_path: Path) -> None:
-    (tmp_path / "problem.toml").write_text(sanitizers.PROBLEM)
-    (tmp_path / "kernel.cu").write_text(sanitizers.planted()["beyond an array"])
-    assert load_problem(tmp_path)[0].name == "planted"
-    assert sanitizers.NOT_LOOKED_FOR.keys() < FAULTS.keys()
 
 
 def test_tuned_hip_examples_have_no_figure_without_a_verification() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cuda import evidence, expert, render
-from benchmarks.cuda.render_expert import at_floors, copy_share, others_page
+from benchmarks.cuda.render_expert import others_page
 from tests.running import FIXTURES
 from tests.running import tunesmith as started
 from tests.wording import says
@@ -76,13 +76,6 @@ def test_failures_and_kernels_that_stay_are_listed() -> None:
     assert f"| c | 1.00× | 1.00× | 1.00× |  | 60 s | {others['c']['reason']} |" in text
 
 
-def test_floors_and_copies_may_be_unknown() -> None:
-    rows = [{"distance": None, "weight": 1.0, "bytes": 8, "tuned_us": 1.0}]
-    assert at_floors(rows) is None
-    assert copy_share(rows, {}) is None
-    assert copy_share(rows, {"8": {"seconds": 5e-7}}) == pytest.approx(0.5)
-
-
 @pytest.mark.long
 def test_finished_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = FIXTURES / "scale"
@@ -98,10 +91,3 @@ def test_finished_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     stored = json.loads((tmp_path / "expert.json").read_text())["expert"]["others"]
     assert list(stored) == ["scale"]
     assert all(row["bytes"] > 0 for row in stored["scale"]["workloads"])
-
-
-@pytest.mark.long
-def test_a_run_that_fails_is_noted_in_its_own_words(tmp_path: Path) -> None:
-    ended = expert.made(tmp_path / "nothing", tmp_path / "run", [], None)
-    assert ended["failed"].startswith("error: ")
-    assert ended["wall_s"] > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +21,7 @@ NEW = {"tall": {"n": 128}, "flat": {"n": 16}}
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_example_has_new_sizes_that_its_contract_and_its_template_allow(
-    name: str, tmp_path: Path
-) -> None:
+def test_every_example_has_new_sizes_that_its_contract_and_its_template_allow(name, tmp_path):
     problem, files = load_problem(evidence.EXAMPLES / name)
     path = retune.workloads_file(name, tmp_path)
     changed = with_workloads(problem, path.read_text(), path=str(path))

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.experiment import comparisons, main
+from benchmarks.experiment import main
 from tests.end_to_end.replaying import unpacked
 from tests.wording import says
-from tunesmith.base.errors import BadInput
 
 PAGES = Path(__file__).parents[2] / "docs" / "benchmarks"
 
@@ -39,12 +38,6 @@ def test_a_run_that_is_not_there_does_not_count(recorded: Path, tmp_path: Path) 
     text = (tmp_path / "page.md").read_text()
     assert "| expert | not begun | 1 |" in text
     says(text, "Left out", "softmax")
-
-
-def test_a_folder_without_a_comparison(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no comparison below") as caught:
-        comparisons([tmp_path])
-    says(caught.value.hint or "", "compare.json")
 
 
 @pytest.mark.long  # 62 journals

@@ -34,9 +34,7 @@ def test_the_table_adds_up() -> None:
 
 
 @needs_nvrtc
-def test_it_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_counts(tmp_path, monkeypatch, capsys):
     shutil.copytree(OURS, tmp_path / "ours")
     kernels = (("ours", "", "shift_by_two no_such_kernel"), ("elsewhere", "", "k"))
     monkeypatch.setattr(extraction, "KERNELS", {MET: kernels})
@@ -63,9 +61,7 @@ def test_a_changed_line_counts_once_and_comments_do_not() -> None:
 @pytest.mark.long
 @needs_nvrtc
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
-def test_what_is_filled_in_runs_and_its_edits_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_filled_in_runs_and_its_edits_are_counted(tmp_path, monkeypatch, capsys):
     shutil.copytree(OURS, tmp_path / "ours")
     drafted = tunesmith.extract(OURS, kernel="shift_by_two", out=tmp_path / "draft", trim=False)
     assert drafted.fills == 2

@@ -85,26 +85,8 @@ def test_on_recordings_with_the_real_searcher(tmp_path: Path) -> None:
         with gzip.open(spaces / f"kernel-{gpu}.json.gz", "wt") as file:
             json.dump(data, file)
     out = tmp_path / "out.json"
-    assert (
-        main(
-            [
-                str(spaces),
-                "--problems",
-                "8",
-                "--evals",
-                "24",
-                "--nodes",
-                "2",
-                "--life",
-                "400",
-                "--jobs",
-                "1",
-                "--out",
-                str(out),
-            ]
-        )
-        == 0
-    )
+    words = "--problems 8 --evals 24 --nodes 2 --life 400 --jobs 1"
+    assert main([str(spaces), *words.split(), "--out", str(out)]) == 0
     rows = {row["run"]: row for row in json.loads(out.read_text())}
     wild = rows["1.1 of what all searches need, nodes die"]
     assert (wild["finished"], wild["heads"], wild["lost"] > 0) == (16, 2, True)

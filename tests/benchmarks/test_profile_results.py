@@ -5,22 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from benchmarks import steering_page
-from benchmarks.cuda import floors
 from tests.benchmarks.shown import PAGE, floors_of, searches
 
 
 def test_no_path_of_this_machine_is_in_the_floors(tmp_path: Path) -> None:
     assert str(tmp_path) not in json.dumps(floors_of(PAGE, tmp_path))
-
-
-def test_runs_or_pages_and_not_both(tmp_path: Path) -> None:
-    for words in ([], [str(tmp_path), "--pages", str(tmp_path)], ["--pages", str(tmp_path)]):
-        with pytest.raises(SystemExit) as ended:
-            floors.main([*words, "--out", str(tmp_path)])
-        assert ended.value.code == 2
 
 
 def test_only_seeds_that_both_have_count() -> None:

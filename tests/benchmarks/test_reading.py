@@ -1,4 +1,4 @@
-"""The count of what the expert reads: kernels that are read, beyond, refused, and a reader that hangs."""
+"""Counts over kernels: what the expert reads, and what the cpu device's watch finds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import reading
+from benchmarks import alarms, reading
+from benchmarks.alarms import WatchCount, summary
+from tests.cpu_here import needs_cpu
 
 _PROBLEM = """
 name = "{name}"
@@ -39,13 +41,24 @@ KERNELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("corpus")
-    for name, body in KERNELS.items():
+WATCHED = {
+    "twice": f"{_INDEX} if (i < n) x[i] *= 2.0f;",
+    "beyond": f"{_INDEX} if (i <= n) x[i] *= 2.0f;",
+    "clustered": f'{_INDEX} asm volatile("wgmma.fence.sync;"); if (i < n) x[i] *= 2.0f;',
+}
+
+
+def write_kernels(place: Path, kernels: dict[str, str]) -> None:
+    for name, body in kernels.items():
         (place / name).mkdir()
         (place / name / "problem.toml").write_text(_PROBLEM.format(name=name))
         (place / name / "kernel.cu").write_text(f"__global__ void {name}(float *x, int n) {{ {body} }}\n")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("corpus")
+    write_kernels(place, KERNELS)
     (place / "faulty").mkdir()
     (place / "faulty" / "problem.toml").write_text("name = 3\n")
     return place
@@ -78,3 +91,22 @@ def test_a_reader_that_does_not_end_is_counted(folder: Path) -> None:
 
 def test_reasons_are_alike_but_for_names_and_lines() -> None:
     assert reading.kind("'a' is written (line 3)") == reading.kind("'total' is written (line 17)")
+
+
+def test_the_summary_counts_each_outcome() -> None:
+    found = [WatchCount("a"), WatchCount("b", ("watch finds it",)), WatchCount("c", unknown="clusters")]
+    assert summary([*found, WatchCount("d", failed="it hangs")]) == (
+        "4 kernels: 2 watched, 1 of them without a finding, 1 with; 1 not known here, 1 failed"
+    )
+
+
+@needs_cpu
+@pytest.mark.long
+def test_every_kernel_is_watched_and_counted(tmp_path: Path) -> None:
+    write_kernels(tmp_path, WATCHED)
+    out = tmp_path / "figures.json"
+    alarms.main([str(tmp_path), "--jobs", "2", "--out", str(out)])
+    found = {one["name"]: one for one in json.loads(out.read_text())["kernels"]}
+    outcomes = {name: one["outcome"] for name, one in found.items()}
+    assert outcomes == {"twice": "clean", "beyond": "found", "clustered": "unknown"}
+    assert "outside its array" in found["beyond"]["findings"][0]

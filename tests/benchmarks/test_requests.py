@@ -23,13 +23,6 @@ def test_every_role_of_every_strategy_is_counted(tmp_path: Path, capsys: pytest.
     assert all("H200" in text for text in texts.values())
 
 
-def test_a_kernel_in_hip_is_asked_about_for_a_device_of_its_own(tmp_path: Path) -> None:
-    requests.main([str(EXAMPLE.parents[1] / "hip" / "layernorm"), "--out", str(tmp_path)])
-    texts = [file.read_text() for file in tmp_path.iterdir()]
-    assert len(texts) == 9
-    assert all("MI300X" in text for text in texts)
-
-
 def test_what_consecutive_requests_of_a_role_share(tmp_path: Path) -> None:
     """Recorded runs with a large language model, asked once more: at least all that stays the same."""
     recorded = unpacked("opencl", tmp_path) / "compared" / "runs" / "transpose"
@@ -41,13 +34,3 @@ def test_what_consecutive_requests_of_a_role_share(tmp_path: Path) -> None:
     for row in found.values():
         assert int(row[2]) == 1
         assert int(row[6].strip(" %")) >= 30
-
-
-def test_a_heading_inside_a_fence_begins_no_part() -> None:
-    from tunesmith.run.events import Message, Request
-
-    text = "## The kernel (a.cu)\n\n```\n## not one\n```\n\n## Round 2\n\nfive"
-    found = requests.parts_of(
-        Request(1, "planner", (Message("system", "You."), Message("user", text)), "json")
-    )
-    assert list(found) == [requests.INSTRUCTIONS, "The kernel", "Round"]

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end import tiny
+from tests.end_to_end.asking import quickly
 from tests.running import environment, start, tunesmith
 
 BESTS = {"op0": 32, "op1": 64, "op2": 128}  # BLOCK
@@ -201,7 +202,7 @@ def test_bad_plans_and_folders_are_told(tmp_path: Path) -> None:
         (["empty", "--stop"], "there is no fleet in this folder"),
         (["empty", "--stop", "--out", "x"], "leave out --out"),
     ):
-        done = tunesmith(tmp_path, "fleet", *arguments)
+        done = quickly(tmp_path, "fleet", *arguments)
         assert done.code == 2
         assert says in done.err
         assert "Traceback" not in done.err

@@ -27,14 +27,9 @@ from tunesmith.plugins.fleet.record import (
     fold_fleet_events,
 )
 from tunesmith.run.folder import FLEET, LOCK, RunFolder
+from tunesmith.session.progress import listener_of
 
 CELL = "one@d+expert"
-
-
-class Quiet:
-    def event(self, record: object, state: object) -> None: ...
-    def note(self, text: str) -> None: ...
-    def say(self, text: str) -> None: ...
 
 
 class Played(CellRunner):
@@ -73,7 +68,9 @@ def run_played(
         journal.append(event)
     stored, cells = stored_plan(folder)
     runner = Played(folder, stored, slots)
-    head = FleetHead(RunFolder(folder), stored, cells, runner, journal, fold_fleet_events(before), Quiet())
+    head = FleetHead(
+        RunFolder(folder), stored, cells, runner, journal, fold_fleet_events(before), listener_of(None)
+    )
     return head.run(), runner
 
 
@@ -102,9 +99,7 @@ def test_what_an_earlier_head_began_is_waited_for_and_not_begun_again(tmp_path: 
     assert [e.cell for e in events if isinstance(e, CellBegan)] == [began.cell, "p1@gpu+expert"]
 
 
-def test_a_damaged_run_fails_alone_and_keeps_what_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_run_fails_alone_and_keeps_what_is_known(tmp_path, monkeypatch):
     def refuse(_path: Path) -> None:
         raise BadInput("the journal is damaged")
 
@@ -113,7 +108,6 @@ def test_a_damaged_run_fails_alone_and_keeps_what_is_known(
     journal.append(ended("a", "paused", 7.0))
     journal.close()
     outcome = LocalRunner(tmp_path, plan()).left(CellBegan("a", "s", 9.0, "stop"))
-    assert outcome is not None
     assert (outcome.how, outcome.standing.device_seconds, outcome.code) == ("failed", 7.0, 2)
     assert "damaged" in outcome.reason
 
@@ -143,7 +137,7 @@ def test_a_budget_is_not_dealt_again_while_others_are_at_work(tmp_path: Path) ->
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(BadInput, match=f"1 run held, the first {CELL}".replace("+", "[+]")) as caught:
-            fleets.run_fleet(fleet, None, Quiet())
+            fleets.run_fleet(fleet, None, listener_of(None))
         assert "--stop" in (caught.value.hint or "")
     finally:
         os.close(held)
@@ -154,12 +148,12 @@ def test_a_budget_is_not_dealt_again_while_others_are_at_work(tmp_path: Path) ->
 def test_on_a_cluster_ray_places_runs(tmp_path: Path, placed: str) -> None:
     fleet = planned(more(write(tmp_path), f"{placed}\n"), tmp_path / "fleet")
     with pytest.raises(BadInput, match="Ray places the runs on 'd'") as caught:
-        fleets.run_fleet(fleet, None, Quiet(), ray="auto")
+        fleets.run_fleet(fleet, None, listener_of(None), ray="auto")
     assert "num_gpus" in (caught.value.hint or "")
 
 
 def test_without_ray_nobody_waits_for_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(DeviceMissing, match="not installed") as caught:
-        fleets.run_fleet(planned(write(tmp_path), tmp_path / "fleet"), None, Quiet(), ray="auto")
+        fleets.run_fleet(planned(write(tmp_path), tmp_path / "fleet"), None, listener_of(None), ray="auto")
     assert "tunesmith[ray]" in (caught.value.hint or "")

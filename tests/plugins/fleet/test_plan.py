@@ -226,9 +226,7 @@ def test_budget_weights_and_places_may_change_and_nothing_else(tmp_path: Path) -
         ),
     ],
 )
-def test_faults_of_what_it_names_are_told_at_its_line(
-    tmp_path: Path, problems: str, after: str, says: list[str]
-) -> None:
+def test_faults_of_what_it_names_are_told_at_its_line(tmp_path, problems, after, says):
     with pytest.raises(BadInput) as caught:
         load_plan(more(write(tmp_path, problems=problems), after))
     for words in says:

@@ -131,16 +131,13 @@ def test_every_cell_has_a_first_share_the_heaviest_first() -> None:
         ((9.0, 1.0), (1.2, 1.3), A),  # and the heavier counts more
     ],
 )
-def test_then_by_weight_and_what_the_last_share_brought(
-    weights: tuple[float, float], bests: tuple[float, float], heir: str
-) -> None:
+def test_then_by_weight_and_what_the_last_share_brought(weights, bests, heir):
     fleet = plan(weights)
     share = OPENING_SHARE * HOUR / 2
     state = after(
         fleet, *(ended(c, "paused", standing=standing(share, b)) for c, b in zip((A, B), bests, strict=True))
     )
     begun = start(fleet, state)
-    assert begun is not None
     assert (begun.cell, begun.until) == (heir, 2 * share), "it is given what it has had, again"
 
 
@@ -148,15 +145,12 @@ def test_no_more_cells_begin_than_can_come_to_their_search() -> None:
     fleet = plan((1.0, 1.0, 1.0))  # first shares of 300 s, and the original takes 1000 s
     first = ended(A, "paused", standing=standing(1000.0, evaluations=0))
     begun = start(fleet, after(fleet, first))
-    assert begun is not None
     assert (begun.cell, begun.until) == (A, 2000.0), "it has paid its entry, others have not"
     second = ended(A, "paused", standing=standing(2000.0, 1.001, headroom=0.001))
     begun = start(fleet, after(fleet, first, second))
-    assert begun is not None
     assert (begun.cell, begun.then) == (B, "stop"), "there is enough for one more"
     third = ended(B, "paused", standing=standing(1000.0, evaluations=0, headroom=0.001))
     begun = start(fleet, after(fleet, first, second, third))
-    assert begun is not None
     assert begun.then == "finish", "and not for the last"
 
 
@@ -189,7 +183,6 @@ def test_a_cell_goes_on_elsewhere_if_there_is_another_place() -> None:
     for device, slot in ((two, "gpu/here/1"), (one, "gpu/here/0")):
         fleet = plan((1.0,), [device])
         begun = start(fleet, after(fleet, ended(A, "lost", 5.0)))
-        assert begun is not None
         assert begun.slot == slot
 
 
@@ -206,9 +199,7 @@ def test_a_head_that_begins_again_decides_alike() -> None:
     batch=st.floats(0.1, 300),
     seed=st.integers(0, 1 << 30),
 )
-def test_the_budget_is_kept_but_for_a_batch_of_each_slot(
-    weights: list[float], slots: int, batch: float, seed: int
-) -> None:
+def test_the_budget_is_kept_but_for_a_batch_of_each_slot(weights, slots, batch, seed):
     """Whatever searches bring, whoever is lost: all that began finish, and the fleet comes to its end."""
     fleet = plan(weights, [FleetDevice("gpu", slots=slots)], hours=0.5)
     draw, state = random.Random(seed), after(fleet)
@@ -220,7 +211,6 @@ def test_the_budget_is_kept_but_for_a_batch_of_each_slot(
             break
         assert len({c.began.slot for c in at_work if c.began}) == len(at_work) <= slots
         began = draw.choice(at_work).began
-        assert began is not None
         known = state.of(began.cell).standing
         used, best, lost = known.device_seconds, known.best, draw.random() < 0.1
         while used < began.until and not (lost and draw.random() < 0.3):

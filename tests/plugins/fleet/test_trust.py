@@ -89,7 +89,6 @@ def test_flags_and_the_environment_say_it_nevertheless(here: Path, monkeypatch: 
 
 def test_the_users_own_file_is_below_the_folders(here: Path, tmp_path: Path) -> None:
     own = own_file(os.environ)
-    assert own is not None
     (tmp_path / "dotfiles").mkdir()
     own.parent.mkdir(parents=True)
     own.symlink_to(tmp_path / "dotfiles" / "settings")
@@ -171,9 +170,7 @@ class TestTrust:
         assert untold().workers == "hosts.toml"
 
     @pytest.mark.parametrize("what", ["bytes", "files"])
-    def test_a_folder_that_is_too_large_is_refused(
-        self, here: Path, what: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_folder_that_is_too_large_is_refused(self, here, what, monkeypatch):
         self.trusted(str(here))
         if what == "bytes":
             with (here / "model.bin").open("wb") as large:

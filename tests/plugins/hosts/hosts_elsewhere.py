@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import tunesmith
+from tunesmith.lab.device_tools import Spawn
+from tunesmith.plugins.hosts.transport import RemoteWorkers, StartWorker
+from tunesmith.run.protection import AUTO
 
 SOURCES = Path(tunesmith.__file__).parents[1]
 
@@ -78,3 +83,19 @@ def build(*_unit):
 
 fake.FakeBackend.build = build
 """
+
+
+def with_tools(folder: Path, backend: str) -> Iterator[Spawn]:
+    """Workers of a host with a folder of its own before the others on its PATH; it leaves nothing."""
+    path = f"PATH={folder / 'bin'}:{os.defpath}"
+    command = [path if word.startswith("PATH=") else word for word in real(folder)]
+    with closing(RemoteWorkers("there", command, print)) as made:
+        yield lambda purpose: made.worker(StartWorker(backend, purpose, AUTO))
+    assert list((folder / "tmp").iterdir()) == []
+
+
+def install_tool(folder: Path, name: str, text: str) -> None:
+    path = folder / "bin" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,20 +126,11 @@ def test_where_nothing_can_be_counted_no_host_is_asked() -> None:
 
 @pytest.fixture(name="spawn")
 def _spawn(tmp_path: Path) -> Iterator[Spawn]:
-    own = tmp_path / "there"
-    path = f"PATH={own / 'bin'}:{os.defpath}"
-    command = [path if word.startswith("PATH=") else word for word in hosts.real(own)]
-    made = RemoteWorkers("there", command, print)
-    yield lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO))
-    made.close()
-    assert list((own / "tmp").iterdir()) == []
+    yield from hosts.with_tools(tmp_path / "there", "cuda")
 
 
 def install(folder: Path, body: str) -> None:
-    path = folder / "there/bin/ncu"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(PROGRAM.format(python=sys.executable, body=body, csv=GOOD))
-    path.chmod(0o755)
+    hosts.install_tool(folder / "there", "ncu", PROGRAM.format(python=sys.executable, body=body, csv=GOOD))
 
 
 @pytest.mark.slow
@@ -239,23 +230,18 @@ COUNTED = '{"type":"Counted","value":{"counters":%s}}'
     ],
 )
 def test_a_host_that_answers_nonsense_counts_nothing(tmp_path: Path, answer: str, words: str) -> None:
-    made = RemoteWorkers("there", hosts.scripted(tmp_path, SAYING % answer.encode()), print)
-    try:
-        own = CountingThere(lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO)))
-        found = own.count(*to_count())
-    finally:
-        made.close()
+    with closing(RemoteWorkers("there", hosts.scripted(tmp_path, SAYING % answer.encode()), print)) as made:
+        counting = CountingThere(lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO)))
+        found = counting.count(*to_count())
     assert found.counters is None
     assert words in found.why_not
 
 
 @pytest.mark.slow
 def test_a_host_that_is_lost_counts_nothing(tmp_path: Path) -> None:
-    made = RemoteWorkers("there", hosts.scripted(tmp_path, "sys.exit('no route')"), print, wait=0.5)
-    try:
-        own = CountingThere(lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO)))
-        found = own.count(*to_count())
-    finally:
-        made.close()
+    command = hosts.scripted(tmp_path, "sys.exit('no route')")
+    with closing(RemoteWorkers("there", command, print, wait=0.5)) as made:
+        counting = CountingThere(lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO)))
+        found = counting.count(*to_count())
     assert found.counters is None
     says(found.why_not, "its host counts nothing", "no route")

@@ -45,9 +45,7 @@ def _host(tmp_path: Path) -> Iterator[HostWorkers]:
     made.close()
 
 
-def test_each_place_has_its_own_and_no_host_is_asked_before_there_is_something_to_count(
-    tmp_path: Path,
-) -> None:
+def test_each_place_has_its_own_and_no_host_is_asked_before_there_is_something_to_count(tmp_path):
     host = HostWorkers(WorkerEntry("there", ("false",), wait=0.1), print)  # to ask it raises
     assert isinstance(Workplace("cuda", tmp_path).counting(), NcuCounting)
     assert isinstance(Workplace("cuda", tmp_path, AUTO, host).counting(), CountingThere)
@@ -101,7 +99,6 @@ def test_counters_of_a_host_are_those_of_this_machine(tmp_path: Path, host: Host
         assert one is other
         pytest.skip(f"in the same words here and there: {here.no_counters}")
     moved = [(c.dram_read or 0.0) + (c.dram_written or 0.0) for c in (one, other)]
-    assert here.work is not None
     assert moved[0] > 0.8 * (here.work.read + here.work.written)
     assert moved[1] == pytest.approx(moved[0], rel=0.1)
     assert other.threads_per_instruction == pytest.approx(one.threads_per_instruction, rel=0.01)

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
@@ -72,9 +71,7 @@ class TestRefusals:
             ("sys.exit('it broke')", "it broke"),
         ],
     )
-    def test_a_driver_that_fails(
-        self, says: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_driver_that_fails(self, says, fault, tmp_path, monkeypatch):
         monkeypatch.setattr(ray, "DRIVER", ("-c", f"import sys; {says}"))
         cluster = ray.RayCluster("here:1", tmp_path, print)
         try:
@@ -83,9 +80,7 @@ class TestRefusals:
         finally:
             cluster.close()
 
-    def test_one_whose_head_is_gone_has_no_place_that_anybody_waits_for(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_whose_head_is_gone_has_no_place_that_anybody_waits_for(self, tmp_path, monkeypatch):
         place = json.dumps({"place": asdict(ClusterPlace("a:0", "box-a:0", "a", 1, 2))})
         says = f"""print('{place}'); print('{{"ready": true}}', flush=True); input()"""
         monkeypatch.setattr(ray, "DRIVER", ("-c", f"import sys; {says}"))

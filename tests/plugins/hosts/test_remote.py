@@ -43,7 +43,6 @@ def _reach() -> Iterator[Reach]:
 
 
 def host_pid(workers: RemoteWorkers) -> int:
-    assert workers._connection is not None
     channel = workers._connection._channel
     assert isinstance(channel, CommandChannel)
     return channel.process.pid  # `env` has become the host
@@ -128,9 +127,7 @@ def test_a_worker_may_be_killed_while_its_host_starts_it(reach: Reach, tmp_path:
 
 
 @pytest.mark.slow
-def test_one_that_dies_between_two_requests_is_replaced_and_dies_of_nothing_in_the_next(
-    reach: Reach, tmp_path: Path
-) -> None:
+def test_one_that_dies_between_two_requests_is_replaced_and_dies_of_nothing_in_the_next(reach, tmp_path):
     worker = reach(hosts.real(tmp_path)).worker(FAKE)
     worker.request(m.ListCompilers(), deadline=60)
     for number in worker_pids(tmp_path):
@@ -190,9 +187,7 @@ def test_a_host_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_goes_along_once_by_its_digest(
-    reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_goes_along_once_by_its_digest(reach, tmp_path, monkeypatch):
     workers = reach(hosts.real(tmp_path))
     given: list[bytes] = []
     monkeypatch.setattr(Connection, "_send", lambda *a, send=Connection._send: (given.append(a[1]), send(*a)))
@@ -278,9 +273,7 @@ def test_who_cannot_be_used_is_named_at_once(reach: Reach, tmp_path: Path, text:
         ("sys.exit(7)", "exit status 7"),
     ],
 )
-def test_a_host_that_speaks_nonsense_is_lost_and_said_to_be(
-    reach: Reach, tmp_path: Path, answer: str, words: str
-) -> None:
+def test_a_host_that_speaks_nonsense_is_lost_and_said_to_be(reach, tmp_path, answer, words):
     text = f"greet()\nfor call, frame in calls():\n    {answer}\n"
     worker = reach(hosts.scripted(tmp_path, text)).worker(FAKE)
     request = m.Load(m.Unit("k", "", "fake", (), ()), "d", a_device())
@@ -325,9 +318,7 @@ for call, frame in calls():
         host.close()
 
 
-def test_silence_ends_a_connection_and_another_machine_is_not_taken_for_it(
-    reach: Reach, tmp_path: Path
-) -> None:
+def test_silence_ends_a_connection_and_another_machine_is_not_taken_for_it(reach, tmp_path):
     text = """
 seen = Path("seen")
 greet(machine="second" if seen.exists() else "first")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,23 +34,11 @@ def say(text):
 
 @pytest.fixture(name="spawn")
 def _spawn(tmp_path: Path) -> Iterator[Spawn]:
-    own = tmp_path / "there"
-    made = RemoteWorkers("there", with_tools(own, hosts.real(own)), print)
-    yield lambda purpose: made.worker(StartWorker("opencl", purpose, AUTO))
-    made.close()
-    assert list((own / "tmp").iterdir()) == []
-
-
-def with_tools(folder: Path, command: list[str]) -> list[str]:
-    """A host with a folder of its own before the others on its PATH."""
-    return [f"PATH={folder / 'bin'}:{os.defpath}" if word.startswith("PATH=") else word for word in command]
+    yield from hosts.with_tools(tmp_path / "there", "opencl")
 
 
 def install(folder: Path, body: str, name: str = "oclgrind") -> None:
-    path = folder / "there/bin" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(TOOL.format(python=sys.executable, body=body))
-    path.chmod(0o755)
+    hosts.install_tool(folder / "there", name, TOOL.format(python=sys.executable, body=body))
 
 
 def found(spawn: Spawn) -> ToolPlace:
@@ -110,9 +98,6 @@ for call, frame in calls():
 
 @pytest.mark.slow
 def test_a_host_that_answers_nonsense_convicts_nobody(tmp_path: Path) -> None:
-    made = RemoteWorkers("there", hosts.scripted(tmp_path, NONSENSE), print)
-    try:
+    with closing(RemoteWorkers("there", hosts.scripted(tmp_path, NONSENSE), print)) as made:
         said = tools_there(OPENCL, lambda purpose: made.worker(StartWorker("opencl", purpose, AUTO)), AUTO)
-        assert str(said).startswith("its host does not say which sanitizer it has: spoke nonsense")
-    finally:
-        made.close()
+    assert str(said).startswith("its host does not say which sanitizer it has: spoke nonsense")

@@ -14,6 +14,7 @@ import pytest
 
 from tests.core.backends.test_sanitizers import RACE
 from tests.end_to_end import tiny
+from tests.end_to_end.asking import quickly
 from tests.opencl_here import needs_opencl
 from tests.plugins.hosts import hosts_elsewhere
 from tests.running import Ended, facts, processes_in, start, tunesmith, tunesmith_afresh, wait_for_events
@@ -114,10 +115,10 @@ def test_hosts_that_are_none_are_refused(tmp_path: Path) -> None:
         ('[[worker]]\nname = "a"\ncommand = "x"\n' * 2, "2 workers are called 'a'"),
     ]:
         hosts.write_text(text)
-        ended = tunesmith(tmp_path, *tune(tmp_path, "run", "--workers", hosts))
+        ended = quickly(tmp_path, *tune(tmp_path, "run", "--workers", hosts))
         assert ended.code == 2, ended.err
         assert words in ended.err
-    ended = tunesmith(tmp_path, *tune(tmp_path, "run", "--workers", "nowhere.toml"))
+    ended = quickly(tmp_path, *tune(tmp_path, "run", "--workers", "nowhere.toml"))
     assert ended.code == 2
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,9 +50,7 @@ def test_with_the_last_of_runs_that_overlap_the_threads_come_back() -> None:
         ("1:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 16),
     ],
 )
-def test_quotas_of_control_groups_limit_the_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str, files: dict[str, str], cores: int
-) -> None:
+def test_quotas_of_control_groups_limit_the_cores(tmp_path, monkeypatch, groups, files, cores):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(16)), raising=False)
     for name, text in {
         "proc/self/cgroup": groups,
@@ -64,9 +61,7 @@ def test_quotas_of_control_groups_limit_the_cores(
     assert usable_cores(tmp_path) == cores
 
 
-def test_affinity_limits_the_cores_here_and_of_a_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_affinity_limits_the_cores_here_and_of_a_host(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3}, raising=False)
     assert (HERE.cores, host_greeting().cores) == (1, 1)

@@ -179,9 +179,7 @@ def test_lines_that_are_no_messages_are_passed_over() -> None:
     assert bench_calls._follow_messages(lines, listener_of(None)) == [START, BenchMessage(done=True)]
 
 
-def test_the_table_says_what_is_verified_and_what_is_measured(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_says_what_is_verified_and_what_is_measured(monkeypatch, capsys):
     both = replace(GOOD, failed=(FailedWay("torch.compile", "no Triton here"),))
     found = BenchResult(
         "silu_and_mul", "NVIDIA H200", (both, replace(BAD, failed=(FailedWay("", "no room"),)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,7 @@ from tests.opencl_here import needs_opencl
 from tests.plugins.exports.silu import result
 from tests.samples import DEVICE
 from tunesmith.base.codec import encode_json
-from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
+from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.base.text import sha256_hex
 from tunesmith.deliver.certificate import Certificate
 from tunesmith.plugins.studies import bench_calls
@@ -155,14 +154,6 @@ def _has_torch_and_cuda() -> bool:
 def test_a_run_that_is_not_finished_is_not_benched(tmp_path):
     with pytest.raises(BadInput, match="not finished"):
         tunesmith.bench(a_run(tmp_path, finished=False))
-
-
-def test_what_breaks_in_the_worker_is_told(tmp_path):
-    own = result(90, binaries=False)
-    opencl = replace(own.dispatch, language="opencl", device="no such device", architecture="")
-    files = {**own.files, "dispatch.json": encode_json(opencl)}
-    with pytest.raises(TunesmithError):
-        bench_calls.bench_run(folder_with(files, tmp_path / "run"), listener_of(None), 60)
 
 
 def test_a_worker_that_takes_too_long_is_ended(tmp_path):

@@ -68,7 +68,6 @@ def with_better_samples(run: Path) -> int:
     lines = (run / JOURNAL).read_bytes().split(b"\n")
     place = next(place for place, line in enumerate(lines) if b'"type":"Verified"' in line)
     samples = re.search(rb'"samples":\[([^]]*)\]', lines[place])
-    assert samples is not None
     better = b",".join([b"2.7e-09"] * len(samples[1].split(b",")))
     lines[place] = lines[place].replace(samples[1], better)
     (run / JOURNAL).write_bytes(b"\n".join(lines))

@@ -25,6 +25,7 @@ from tunesmith.plugins.studies.plan import Planned, RunResult
 from tunesmith.run.config import RunConfig
 from tunesmith.run.folder import RunFolder
 from tunesmith.session.problems import load_problem
+from tunesmith.session.progress import listener_of
 
 pytestmark = pytest.mark.long
 
@@ -251,17 +252,7 @@ def test_a_device_that_is_elsewhere(tmp_path: Path) -> None:
     assert data(tmp_path)["runs"][0]["status"] == "finished"
 
 
-class _Quiet:
-    def event(self, *_: object) -> None: ...
-
-    def note(self, _text: str) -> None: ...
-
-    def say(self, _text: str) -> None: ...
-
-
-def test_an_arm_that_fails_is_reported_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_arm_that_fails_is_reported_and_tried_again(tmp_path, monkeypatch):
     """A bug of ours in one arm: the other arm's run is kept, and the next call gets further."""
     path, begin = problem(tmp_path), comparison.begin_run
     monkeypatch.chdir(tmp_path)
@@ -277,7 +268,9 @@ def test_an_arm_that_fails_is_reported_and_tried_again(
 
     def compared() -> tuple[comparison.Compared, dict[str, RunResult]]:
         loaded = [load_problem(path)]
-        found = comparison.start_comparison(loaded, "template,expert", 1, config, tmp_path / "cmp", _Quiet())
+        found = comparison.start_comparison(
+            loaded, "template,expert", 1, config, tmp_path / "cmp", listener_of(None)
+        )
         return found, {run.planned.arm: run for run in found.comparison.runs}
 
     found, runs = compared()
@@ -318,7 +311,7 @@ def test_what_waits_for_a_reply_is_known_before_it_is_its_turn(tmp_path: Path) -
     problem(tmp_path)
     assert tunesmith(tmp_path, *command(*MODEL, arms="template", repeats=1)).code == 4
     folder = RunFolder(tmp_path / "cmp")
-    work = comparison.ComparisonRuns(folder, comparison.read_plan(folder), RunConfig(), _Quiet())
+    work = comparison.ComparisonRuns(folder, comparison.read_plan(folder), RunConfig(), listener_of(None))
     seen = work._seen(Planned("tiny", "template", 1))
     assert seen.status == "waiting"
     says(seen.reason, "request 1", "no reply")

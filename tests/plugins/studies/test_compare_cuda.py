@@ -111,7 +111,6 @@ def test_what_the_model_wrote_is_read_and_vetted_as_it_was(recorded: Path, run: 
     state = fold_records(folder.journal().read())
     templates = templates_of(folder, state)
     writer = talking(folder, templates, state).writer
-    assert writer is not None
     drafts = [c for c in state.candidates if c.drafted is not None]
     assert drafts
     for draft in drafts:

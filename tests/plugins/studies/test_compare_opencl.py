@@ -8,7 +8,6 @@ from its journals come the same figures, table and pictures, on any machine.
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -41,17 +40,6 @@ def test_the_figures_follow_from_what_was_recorded(tmp_path: Path) -> None:
     is_whole(recorded, PROBLEMS, ARMS)
 
 
-def small_transpose(folder: Path) -> Path:
-    """The example at sizes that are over at once: what is tried here is the comparison."""
-    own = shutil.copytree(EXAMPLES / "opencl" / "transpose", folder / "transpose")
-    text = (own / "problem.toml").read_text()
-    for large, small in (("1024", "192"), ("8192", "512"), ("1500", "150"), ("1001", "101")):
-        assert large in text
-        text = text.replace(f" {large}", f" {small}")
-    (own / "problem.toml").write_text(text.replace("65536", "1024"))
-    return own
-
-
 def compared(folder: Path, problems: tuple[Path, ...], arms: tuple[str, ...], evals: int) -> None:
     """From the plain kernels, by the recorded replies; what each run is follows from what was measured."""
     names = tuple(problem.name for problem in problems)
@@ -76,15 +64,6 @@ def compared(folder: Path, problems: tuple[Path, ...], arms: tuple[str, ...], ev
 
 def kernels_in(recording: Path) -> int:
     return sum(name in file.name for file in recording.glob("*.reply.md") for name in ("author", "single"))
-
-
-@needs_opencl
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.long
-def test_played_again_on_one_kernel(tmp_path: Path) -> None:
-    """Templates, whose gate takes a minute, are played in test_mailbox_opencl."""
-    compared(tmp_path, (small_transpose(tmp_path),), ("rewrite", "single"), evals=4)
 
 
 @needs_opencl

@@ -68,9 +68,7 @@ class Enough(Exception):
 
 
 @pytest.mark.parametrize(("kept", "wanted"), [(True, CeilingsCache), (False, type(None))])
-def test_cached_ceilings_are_used_where_timings_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool, wanted: type
-) -> None:
+def test_cached_ceilings_are_used_where_timings_are_not(tmp_path, monkeypatch, kept, wanted):
     given: dict[str, Any] = {}
 
     def lab(*_: Any, **more: Any) -> None:

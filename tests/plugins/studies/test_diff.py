@@ -12,8 +12,8 @@ import pytest
 import tunesmith
 from tests.core.deliver.reports import TINY, every
 from tests.core.deliver.test_page import HOSTILE, harmless, images
+from tests.end_to_end.asking import quickly as command
 from tests.markdown_reader import acting
-from tests.running import tunesmith as command
 from tests.wording import says
 from tunesmith.plugins.studies.difference import (
     compare_report_pair,
@@ -70,9 +70,7 @@ class TestDifference:
             ((1.75, 1.85), "the device was not left alone", [], ["small"]),  # not certified: no alarm
         ],
     )
-    def test_an_alarm_takes_an_interval_that_excludes(
-        self, interval: tuple[float, float], doubt: str, below: list[str], unclear: list[str]
-    ) -> None:
+    def test_an_alarm_takes_an_interval_that_excludes(self, interval, doubt, below, unclear):
         old = replace(workload("small", 50.0), interval=(1.97, 2.03))
         after = replace(workload("small", 50.0), speedup=1.8, interval=interval, doubt=doubt)
         found = compare_report_pair(a_report(old), a_report(after), "a", "b")

@@ -122,10 +122,8 @@ def sitting(
         (3, 4, 0.003, 0.1, 0.03),
     ],
 )
-def test_nineteen_of_twenty_intervals_hold_the_speed_up(
-    sittings: int, draws: int, between: float, drawn: float, noise: float
-) -> None:
-    rng, count, held = np.random.default_rng(7), 300, 0
+def test_nineteen_of_twenty_intervals_hold_the_speed_up(sittings, draws, between, drawn, noise):
+    rng, count, held = np.random.default_rng(7), 150, 0
     for number in range(count):
         seen = [sitting(rng, draws, 9 if draws > 1 else 25, between, drawn, noise) for _ in range(sittings)]
         found = sittings_interval(seen, number)
@@ -203,7 +201,6 @@ def test_one_figure_for_all_who_ask() -> None:
     picks += [Pick(name, None, Interval(1.0, 1.0, 1.0)) for name in names[1:]]
     choice = Winners(None, tuple(picks))
     whole = run_figure(problem, choice)
-    assert whole is not None
     assert whole.value < 12.43
     assert run_figure(problem, choice, own.candidate) == whole
     assert run_figure(problem, choice, "another") == Figure(1.0, 1.0, 1.0)

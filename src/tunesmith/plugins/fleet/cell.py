@@ -262,7 +262,7 @@ def _stop_watch(fleet: Path, source: BinaryIO) -> Callable[[], bool]:
     return lambda: has_ended.is_set() or (fleet / STOP).exists()
 
 
-def main() -> None:
+def run_cell_process() -> None:
     end_when_asked()
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     if not (first := source.readline()).endswith(b"\n"):
@@ -276,4 +276,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_cell_process()

@@ -27,9 +27,8 @@ def run_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) ->
 def stop_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) -> None:
     for name, value in (("--out", out), ("--ray", ray)):
         if value is not None:
-            raise BadInput(
-                "--stop takes a fleet that is there, which has its folder", hint=f"leave out {name}"
-            )
+            fault = "--stop takes a fleet that is there, which has its folder"
+            raise BadInput(fault, hint=f"leave out {name}")
     from tunesmith.plugins.fleet import fleets
 
     has_head, cells = fleets.stop_fleet(target)

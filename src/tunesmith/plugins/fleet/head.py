@@ -6,7 +6,6 @@ repeats those whose node was lost.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import socket
 import subprocess
@@ -39,6 +38,7 @@ from tunesmith.plugins.fleet.record import (
     fund_cells,
     next_start,
 )
+from tunesmith.plugins.hosts.ray import HINT, LOCAL, refuse_missing_ray
 from tunesmith.run.folder import LOCK, RunFolder
 from tunesmith.run.ports import Listener
 
@@ -46,7 +46,6 @@ POLL_SECONDS = 0.5  # between two looks for whoever wants it to stop
 WRITE_SECONDS = 30.0  # between two versions of the page
 CONNECT_SECONDS = 10.0  # for a Ray cluster to answer
 END_SECONDS = 20.0  # that a process may take to end at once
-LOCAL = "local"  # a Ray cluster of this machine alone, as long as the fleet needs it
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 # So that what lies in the current folder is no module of ours, yet settings there count as for `tune`.
 PROGRAM = (sys.executable, "-P", "-m", "tunesmith.plugins.fleet.cell")
@@ -141,9 +140,8 @@ class CellRunner:
         except OSError:
             log = ""
         last = next((line for line in reversed(log.splitlines()) if line.strip()), "")
-        return read_outcome(
-            self.folder, began, reason + (f"; it said last: {flatten_text(last)}" if last else "")
-        )
+        reason += f"; it said last: {flatten_text(last)}" if last else ""
+        return read_outcome(self.folder, began, reason)
 
 
 class LocalRunner(CellRunner):
@@ -182,16 +180,10 @@ class RayRunner(CellRunner):
 
     def __init__(self, folder: Path, plan: FleetPlan, address: str) -> None:
         super().__init__(folder, plan)
-        for device in plan.devices:
-            if device.hosts or device.gpus:
-                fault = (
-                    f"with --ray, Ray places the runs on {device.name!r}; gpus and workers place them, too"
-                )
-                raise BadInput(fault, hint="leave them out; num_gpus says how many GPUs a run asks Ray for")
-        if importlib.util.find_spec("ray") is None:
-            raise DeviceMissing(
-                "--ray needs Ray, which is not installed", hint="pip install 'tunesmith[ray]'"
-            )
+        if placed := [device.name for device in plan.devices if device.hosts or device.gpus]:
+            fault = f"with --ray, Ray places the runs on {placed[0]!r}; gpus and workers place them, too"
+            raise BadInput(fault, hint="leave them out; num_gpus says how many GPUs a run asks Ray for")
+        refuse_missing_ray()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 
@@ -202,12 +194,8 @@ class RayRunner(CellRunner):
                 socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
         except Exception as error:  # of many kinds, by what is wrong
-            fault = (
-                f"the Ray cluster at {address!r} cannot be used: "
-                f"{truncate_text(flatten_text(str(error)), 600)}"
-            )
-            hint = "start one with: ray start --head; or use one of this machine alone with: --ray local"
-            raise DeviceMissing(fault, hint=hint) from error
+            why = truncate_text(flatten_text(str(error)), 600)
+            raise DeviceMissing(f"the Ray cluster at {address!r} cannot be used: {why}", hint=HINT) from error
         self._ray: Any = ray
         self._task = ray.remote(run_on_node)
         self._at_work: dict[Any, CellBegan] = {}
@@ -297,11 +285,11 @@ class FleetHead:
     def _step(self, earlier: dict[str, CellBegan]) -> bool:
         """Whether anything is left to wait for. `earlier`: what another head began."""
         for cell, outcome in self.runner.ended(POLL_SECONDS if self.state.at_work else 0.0):
-            self._end(cell, outcome)
+            self._end_cell(cell, outcome)
         for cell, began in sorted(earlier.items()):
             if (left := self.runner.left(began)) is not None:
                 del earlier[cell]
-                self._end(cell, left)
+                self._end_cell(cell, left)
         if (self.folder.path / STOP).exists():
             self._stop("asked to stop by the file of that name in its folder", "twice ")
         while not self.is_stopped and (start := self._next_start()) is not None:
@@ -324,7 +312,7 @@ class FleetHead:
         remark = self.runner.start(slot, began)
         self.listener.say(f"{began.cell}: {what}, on {slot.name}" + (f", {remark}" if remark else ""))
 
-    def _end(self, cell: str, outcome: CellOutcome) -> None:
+    def _end_cell(self, cell: str, outcome: CellOutcome) -> None:
         before = self.state.of(cell)
         assert before.began is not None
         slot, got_on = before.began.slot, outcome.standing.device_seconds > before.standing.device_seconds

@@ -48,15 +48,14 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ROOT = ("device_hours", "capture", "problem", "device", "author", "tune")
 PROBLEM = ("path", "weight", "template")
 DEVICE = (
-    *("name", "backend", "device", "workers", "gpus", "slots", "weight"),
-    *("num_gpus", "accelerator"),
-)
+    "name", "backend", "device", "workers", "gpus", "slots", "weight", "num_gpus", "accelerator",
+)  # fmt: skip
 # Of a run; what is said of the device, of folders and of waiting is the fleet's own.
 TUNE = (
-    *("search", "evals", "time", "device_seconds", "seed", "cache", "prune", "steer", "counters", "prior"),
-    *("library", "sandbox", "builders", "model", "strategy", "linear", "effort", "plain"),
-    *("moves", "rounds", "tokens", "money", "reply_seconds"),
-)
+    "search", "evals", "time", "device_seconds", "seed", "cache", "prune", "steer", "counters", "prior",
+    "library", "sandbox", "builders", "model", "strategy", "linear", "effort", "plain", "moves", "rounds",
+    "tokens", "money", "reply_seconds",
+)  # fmt: skip
 EXAMPLE = 'device_hours = 2\n[[problem]]\npath = "ops/*"\n[[device]]\nname = "h200"\ndevice = "0"'
 Setting = bool | int | float | str
 Settings = tuple[tuple[str, Setting], ...]  # as `tunesmith tune` takes them, by name

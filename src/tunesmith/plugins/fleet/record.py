@@ -33,14 +33,11 @@ from tunesmith.run.figures import Figure
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.report import Report
 
-# -- What a fleet has come to, cell by cell and altogether: values that its page and its data share.
-
-
 FLEET_VERSION = 1  # of `FleetResult` as JSON: raised when a field changes its meaning or goes
 CellStatus = Literal["not begun", "at work", "paused", "finished", "failed", "waiting", "no device"]
 STATUSES: tuple[CellStatus, ...] = (
-    *("finished", "at work", "paused", "waiting", "no device", "failed", "not begun"),
-)
+    "finished", "at work", "paused", "waiting", "no device", "failed", "not begun",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,9 +119,8 @@ class FleetResult:
         """Name, weighted mean, how many are finished, and of how many."""
         names = dict.fromkeys(row.device for row in self.rows)
         rows = {name: [row for row in self.rows if row.device == name] for name in names}
-        return [
-            (n, weighted_mean(r), sum(x.status == "finished" for x in r), len(r)) for n, r in rows.items()
-        ]
+        finished = {name: sum(row.status == "finished" for row in its) for name, its in rows.items()}
+        return [(name, weighted_mean(its), finished[name], len(its)) for name, its in rows.items()]
 
 
 def weighted_mean(rows: Sequence[FleetRow]) -> float | None:
@@ -458,12 +454,12 @@ def cell_values(row: FleetRow) -> tuple[str, ...]:
 
 
 def fleet_grid(found: FleetResult) -> Grid:
-    rows = [(*cell_values(row), truncate_text(_unfinished_reason(row), MAX_REASON)) for row in found.rows]
+    rows = [(*cell_values(row), _unfinished_reason(row)) for row in found.rows]
     return Grid(f"{_HEAD} | why", rows)
 
 
 def _unfinished_reason(row: FleetRow) -> str:
-    return "" if row.status == "finished" else row.reason
+    return "" if row.status == "finished" else truncate_text(row.reason, MAX_REASON)
 
 
 def total_lines(found: FleetResult) -> list[tuple[str, str]]:
@@ -498,27 +494,18 @@ def fleet_html(found: FleetResult) -> str:
     hours = f"of {found.hours:g} device hours used; with builds, races and verification {found.held:.3f}"
     figures.append((f"{found.used:.3f}", hours, False))
     inside.append(page.figures_markup(figures))
-    rows = [
-        (*cell_values(row), _report_link(row), truncate_text(_unfinished_reason(row), MAX_REASON))
-        for row in shown
-    ]
+    rows = [(*cell_values(row), _report_link(row), _unfinished_reason(row)) for row in shown]
     words = "Each problem on each device; a speed-up in brackets is by the search, not verified"
     inside.append(page.table_markup(Grid(f"{_HEAD} | report | why", rows), words, MAX_ROWS))
     if len(found.rows) > len(shown):
         inside.append(html_element("p", f"{len(found.rows) - len(shown):,} more in {DATA}."))
-    told = [
-        part
-        for n, text in total_lines(found)
-        for part in (html_element("dt", n), html_element("dd", truncate_text(text, 600)))
-    ]
-    parts = [
-        html_element("section", *inside, id="verified"),
-        html_element("section", html_element("h2", "Altogether"), html_element("dl", *told)),
-    ]
-    about = (
-        f"A fleet of {format_count(len(found.rows), 'cell')} under one budget of "
-        f"{found.hours:g} device hours."
-    )
+    told: list[Markup] = []
+    for name, text in total_lines(found):
+        told += [html_element("dt", name), html_element("dd", truncate_text(text, 600))]
+    altogether = html_element("section", html_element("h2", "Altogether"), html_element("dl", *told))
+    parts = [html_element("section", *inside, id="verified"), altogether]
+    cells = format_count(len(found.rows), "cell")
+    about = f"A fleet of {cells} under one budget of {found.hours:g} device hours."
     return page.whole_page(truncate_text(found.name, 80), about, parts, "Written by Tunesmith.")
 
 

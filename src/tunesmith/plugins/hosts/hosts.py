@@ -65,10 +65,8 @@ class HostWorkers(RemoteWorkers):
     def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
         """Asked once: the lab of each of its devices wants to know."""
         if (spec, sandbox) not in self._sanitizers:
-            spawn = self.spawner(spec, scratch, sandbox)
-            self._sanitizers[spec, sandbox] = sanitizer_tools_there(
-                backends.find_backend_kind(spec), spawn, sandbox
-            )
+            kind, spawn = backends.find_backend_kind(spec), self.spawner(spec, scratch, sandbox)
+            self._sanitizers[spec, sandbox] = sanitizer_tools_there(kind, spawn, sandbox)
         return self._sanitizers[spec, sandbox]
 
     def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
@@ -81,9 +79,8 @@ class HostWorkers(RemoteWorkers):
         try:
             reply, _ = worker.request(m.ListCompilers(), deadline=LIST_SECONDS)
         except (WorkerDied, WorkerTimedOut) as error:
-            raise DeviceMissing(
-                f"worker {self.name!r} does not say which compilers it has: {error}"
-            ) from error
+            fault = f"worker {self.name!r} does not say which compilers it has: {error}"
+            raise DeviceMissing(fault) from error
         finally:
             worker.kill()
         if isinstance(reply, m.Failed):
@@ -130,9 +127,8 @@ def read_hosts(path: Path) -> tuple[WorkerEntry, ...]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(
-            f"cannot be read: {error}", where=where, hint=f"write there, e.g.:\n{EXAMPLE}"
-        ) from error
+        hint = f"write there, e.g.:\n{EXAMPLE}"
+        raise BadInput(f"cannot be read: {error}", where=where, hint=hint) from error
     entries = table.get("worker")
     if set(table) != {"worker"} or not isinstance(entries, list) or not entries:
         found = ", ".join(table) or "nothing"

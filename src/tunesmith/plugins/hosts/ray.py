@@ -132,9 +132,9 @@ class Driver:
     def serve(self, listening: socket.socket) -> None:
         while True:
             client, _ = listening.accept()
-            threading.Thread(target=self._answer, args=(client,), name=CARRIES, daemon=True).start()
+            threading.Thread(target=self._answer_client, args=(client,), name=CARRIES, daemon=True).start()
 
-    def _answer(self, client: socket.socket) -> None:
+    def _answer_client(self, client: socket.socket) -> None:
         with client, client.makefile("rb") as calls:
             place = self._places.get(calls.readline(1 << 10).decode(errors="replace").strip())
             if place is None:
@@ -250,11 +250,9 @@ if __name__ == "__main__":
     sys.exit(run_driver(*sys.argv[1:]))
 
 
-# -- `--ray ADDRESS`: the workers of a Ray cluster. Each GPU is a place with an actor, which is called as
-# a host of `--workers` is; nodes without GPUs build. Nodes that come later are made use of, and one that
-# goes is left out.
-
-
+# `--ray ADDRESS`: the workers of a Ray cluster. Each GPU is a place with an actor, which is called as a host
+# of `--workers` is; nodes without GPUs build. Nodes that come later are made use of; one that goes is left
+# out.
 START_SECONDS = 90.0  # for a cluster to answer, and to tell of its nodes
 WAIT = 60.0  # for an actor to be placed, and to come back
 END_SECONDS = 10.0
@@ -342,9 +340,8 @@ class RayCluster:
         if not self._ready.is_set():
             self._fault = f"nothing was heard within {START_SECONDS:.0f} s"
         if self._fault:
-            raise DeviceMissing(
-                f"the Ray cluster at {self.address!r} cannot be used: {self._fault}", hint=HINT
-            )
+            fault = f"the Ray cluster at {self.address!r} cannot be used: {self._fault}"
+            raise DeviceMissing(fault, hint=HINT)
         found: list[RayWorkers] = []
         while not self.arrivals.empty():
             one = self.arrivals.get()
@@ -375,7 +372,7 @@ class RayCluster:
             for line in lines:
                 try:
                     fact = json.loads(line)
-                    self._take(fact)
+                    self._take_fact(fact)
                 except (ValueError, TypeError, AttributeError) as error:
                     self._fault = f"its driver spoke nonsense: {error}"
         if not self._ready.is_set():
@@ -392,7 +389,7 @@ class RayCluster:
             one.gone = words
         self._note(words)
 
-    def _take(self, fact: dict[str, object]) -> None:
+    def _take_fact(self, fact: dict[str, object]) -> None:
         if isinstance(fault := fact.get("fault"), str):
             self._fault = truncate_text(redact_secrets(fault, secret_values()), 600)
         elif isinstance(table := fact.get("place"), dict):
@@ -408,10 +405,13 @@ class RayCluster:
 
     def _last_words(self) -> str:
         self._errors.seek(0)
-        printed = redact_secrets(
-            self._errors.read()[-4096:].decode(errors="replace"), secret_values()
-        ).strip()
-        return truncate_text("; ".join(printed.splitlines()[-4:]) or "its driver ended", 600)
+        printed = redact_secrets(self._errors.read()[-4096:].decode(errors="replace"), secret_values())
+        return truncate_text("; ".join(printed.strip().splitlines()[-4:]) or "its driver ended", 600)
+
+
+def refuse_missing_ray() -> None:
+    if importlib.util.find_spec("ray") is None:
+        raise DeviceMissing("--ray needs Ray, which is not installed", hint="pip install 'tunesmith[ray]'")
 
 
 @contextmanager
@@ -419,8 +419,7 @@ def connect_cluster(config: RunConfig, note: Callable[[str], None]) -> Iterator[
     """Those places of the cluster that answer."""
     if config.workers:
         raise BadInput("--ray and --workers both say where workers are", hint="leave out one of them")
-    if importlib.util.find_spec("ray") is None:
-        raise DeviceMissing("--ray needs Ray, which is not installed", hint="pip install 'tunesmith[ray]'")
+    refuse_missing_ray()
     note(f"connecting to Ray at {config.ray}" if config.ray != LOCAL else "starting Ray on this machine")
     short = None if len(tempfile.gettempdir()) <= LONGEST_FOLDER else "/tmp"
     with tempfile.TemporaryDirectory(prefix="tunesmith-ray-", dir=short) as folder:

@@ -61,9 +61,6 @@ _HEAD = struct.Struct(">4sII")  # magic, number of the call, number of the worke
 _MAGIC = b"TSW2"
 
 
-# -- what goes over a connection, beside what workers are asked and answer ----------------------------------
-
-
 @dataclass(frozen=True)
 class Greeting:
     """First, both ways."""
@@ -163,9 +160,6 @@ def greeting_mismatch(ours: Greeting, theirs: Greeting) -> str:
     return f"it is Tunesmith {theirs.tunesmith} (protocol {theirs.protocol}), and this is {here}"
 
 
-# -- a connection -------------------------------------------------------------------------------------------
-
-
 class ConnectionLost(Exception):
     """The way to a worker, or the worker between two requests: nobody knows what became of what was asked."""
 
@@ -223,9 +217,8 @@ class CommandChannel:
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self._drain.join(timeout=1)
-        last = (
-            redact_secrets(self._printed.decode(errors="replace"), secret_values()).strip().splitlines()[-4:]
-        )
+        printed = redact_secrets(self._printed.decode(errors="replace"), secret_values())
+        last = printed.strip().splitlines()[-4:]
         return "; ".join(filter(None, [how, *(truncate_text(line.strip(), 300) for line in last)]))
 
     def _listen(self) -> None:
@@ -365,7 +358,7 @@ class Connection:
             with open(self._channel.reads, "rb") as source:
                 while (found := read_call(source)) is not None:
                     self._heard = time.monotonic()
-                    self._take(found[0], found[2])
+                    self._take_frame(found[0], found[2])
         except ConnectionLost as lost:
             why = str(lost)
         except codec.Incomplete:
@@ -376,13 +369,11 @@ class Connection:
             why = f"the connection broke: {error.strerror}"
         self.drop(why)
 
-    def _take(self, number: int, frame: codec.Frame) -> None:
+    def _take_frame(self, number: int, frame: codec.Frame) -> None:
         if number == 0:
             found = codec.decode_tagged(frame.json, HOST_REPLIES)
             if isinstance(found, LostHost):
-                raise ConnectionLost(
-                    truncate_text(redact_secrets(found.words, secret_values()), LONGEST_WORDS)
-                )
+                raise ConnectionLost(_clean_words(found.words))
             if not isinstance(found, Greeting) or self.greeting is not None:
                 raise codec.Malformed(f"{type(found).__name__}, of no worker")
             self.fault = greeting_mismatch(self._ours, found)
@@ -398,9 +389,6 @@ class Connection:
                 reply = self._calls.pop(number, None)
             if reply is not None:
                 reply.set_result(frame)
-
-
-# -- workers ------------------------------------------------------------------------------------------------
 
 
 class RemoteWorker(WorkerProcess):
@@ -490,7 +478,11 @@ def _decode_ended_worker(reply: codec.Frame) -> EndedWorker | None:
         found = codec.decode_tagged(reply.json, {EndedWorker.__name__: EndedWorker})
     except codec.Malformed:  # it is something else; whoever reads it says what may be wrong with it
         return None
-    return EndedWorker(found.how, truncate_text(redact_secrets(found.words, secret_values()), LONGEST_WORDS))
+    return EndedWorker(found.how, _clean_words(found.words))
+
+
+def _clean_words(words: str) -> str:
+    return truncate_text(redact_secrets(words, secret_values()), LONGEST_WORDS)
 
 
 class RemoteWorkers:
@@ -601,11 +593,9 @@ class RemoteWorkers:
         return f"try it in a shell, where it must print a few bytes and wait: {shlex.join(self._command)}"
 
 
-# -- `tunesmith worker`: the other end of a command of `--workers`. It starts workers as a lab here would,
-# sandboxed and each in its own folder, and hands on what they are asked and answer. It keeps their
-# deadlines: what a frame took to come here is not their time.
-
-
+# `tunesmith worker`: the other end of a command of `--workers`. It starts workers as a lab here would,
+# sandboxed and each in its own folder, and hands on what they are asked and answer. It keeps their deadlines:
+# what a frame took to come here is not their time.
 IDLE = 3600.0  # seconds without a request after which nobody will ask any more
 MOST_WORKERS = 1024  # at once
 
@@ -629,12 +619,12 @@ class WorkerHost:
     def answer(self, number: int, frame: codec.Frame) -> Sequence[bytes]:
         """The parts of the reply's frame."""
         try:
-            return self._answer(number, frame)
+            return self._answer_frame(number, frame)
         except Exception as error:
             is_foreseen = isinstance(error, TunesmithError | WorkerDied | OSError)
             return message_parts(EndedWorker("died", str(error) if is_foreseen else bug_text(error)))
 
-    def _answer(self, number: int, frame: codec.Frame) -> Sequence[bytes]:
+    def _answer_frame(self, number: int, frame: codec.Frame) -> Sequence[bytes]:
         kind = codec.tag_of(frame.json)
         if kind not in HOST_MESSAGES:
             return self._hand_on(number, frame)

@@ -36,7 +36,7 @@ def capture_program(
     from tunesmith.plugins.repo.capture import capture as watching
 
     note = listener_of(listener).note
-    return watching.watch_program(list(command), watching.wish_of(**wish), path_of(out), note)
+    return watching.watch_program(list(command), watching.CaptureWish(**wish), path_of(out), note)
 
 
 def load_capture(folder: PathName | None = None) -> CapturedRun:

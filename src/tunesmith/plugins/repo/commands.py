@@ -1,4 +1,4 @@
-"""The command `export`: what a run delivered, into a program."""
+"""The commands `export`, `extract`, `apply` and `capture`: programs and repositories, in and out."""
 
 from __future__ import annotations
 
@@ -322,9 +322,7 @@ def _show_kernel(capture: Capture, name: str, as_json: bool) -> None:
     """One kernel's launches, with their arguments."""
     found = list(capture.named(name))
     if not found:
-        known = ", ".join(
-            truncate_text(flatten_text(kernel.shown), LONGEST) for kernel in capture.kernels[:5]
-        )
+        known = ", ".join(truncate_text(flatten_text(one.shown), LONGEST) for one in capture.kernels[:5])
         raise BadInput(f"no kernel of this capture has {name!r} in its name", hint=f"it has e.g. {known}")
     if as_json:
         console.print_encoded(found)
@@ -364,16 +362,16 @@ def _argument_text(argument: CapturedArgument) -> str:
 def _ranked_kernel_row(number: int, one: RankedKernel) -> tuple[str, ...]:
     by_floor = f"{one.distance:.2f}×" if one.distance is not None else "?"
     saving = f"{'' if one.distance else '≤ '}{100 * one.score:.1f} %" if one.tunable else "–"
-    gains = [
-        f"{gain:.2f}×" if one.tunable and gain is not None else "–"
-        for gain in (one.on_device, one.end_to_end)
-    ]
+    most = (one.on_device, one.end_to_end)
+    gains = [f"{gain:.2f}×" if one.tunable and gain is not None else "–" for gain in most]
     name = truncate_text(flatten_text(one.demangled or one.name), LONGEST) or "(no name)"
     times = (str(one.count), seconds_text(one.seconds), f"{100 * one.share:.1f} %")
     return (str(number), name, one.kind, *times, by_floor, saving, *gains)
 
 
 def _capture_lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: int) -> list[str]:
+    from tunesmith.plugins.repo.capture.capture import code_text
+
     devices = ", ".join(device.name for device in capture.devices) or "not known"
     copies, program = capture.copies, capture.program
     lines = [
@@ -394,28 +392,19 @@ def _capture_lines(folder: Path, capture: Capture, ranked: list[RankedKernel], s
             "kernels give little, where it is busy all they save"
         )
     if program.command:
-        code = program.exit_code
-        ended = (
-            "" if code is None else f", ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
-        )
+        ended = "" if program.exit_code is None else f", ended with {code_text(program.exit_code)}"
         lines.append(f"program          {flatten_text(shlex.join(program.command))}{ended}")
     reasons: dict[str, list[int]] = {}
     for number, one in enumerate(ranked[:shown], 1):
         for reason in one.missing:
             reasons.setdefault(reason, []).append(number)
-    lines += [
-        f"missing          of {_join_numbers(numbers)}: {flatten_text(why)}"
-        for why, numbers in reasons.items()
-    ]
+    for why, numbers in reasons.items():
+        lines.append(f"missing          of {', '.join(map(str, numbers))}: {flatten_text(why)}")
     if shown < len(ranked):
         lines.append(f"not shown        {format_count(len(ranked) - shown, 'kernel')}; all with --all")
     lines += [f"note             {flatten_text(note)}" for note in capture.notes]
     lines.append(f"capture          {folder}")
     return lines
-
-
-def _join_numbers(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def capture(

@@ -40,12 +40,12 @@ def bench(
     """
     from tunesmith.plugins.studies import bench_calls
 
-    own = loaded_run(run)
-    if not own.result.finished:
+    found = loaded_run(run)
+    if not found.result.finished:
         fault = "this run is not finished, so nothing can be called yet"
-        raise BadInput(fault, where=str(own.folder), hint=f"go on with: {own.resume_command}")
+        raise BadInput(fault, where=str(found.folder), hint=f"go on with: {found.resume_command}")
     with interrupted_once():
-        return bench_calls.bench_run(own.folder, listener_of(listener), seconds, settings().sandbox)
+        return bench_calls.bench_run(found.folder, listener_of(listener), seconds, settings().sandbox)
 
 
 def diff(before: RunLike | Report, after: RunLike | Report, *others: RunLike | Report) -> RunDifference:

@@ -191,6 +191,7 @@ SEED = 20
 _MAX_REASON = 300  # of what failed
 
 Call = Callable[[], object]
+DrawnArrays = tuple[Plan, Mapping[str, Any]]  # what is read, by the names of arguments
 Pair = tuple[Call, Call]  # original and tuned
 Ways = Sequence[tuple[str, Callable[[], Pair]]]  # each is made when its turn comes: one may fail
 
@@ -207,7 +208,7 @@ class CallPlace(Protocol):
     @property
     def refused(self) -> Mapping[str, str]: ...
     def finish(self) -> None: ...
-    def ways(self, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]) -> Ways: ...
+    def ways(self, sizes: Mapping[str, int], drawn: DrawnArrays) -> Ways: ...
 
 
 def run_bench_worker() -> None:
@@ -242,7 +243,7 @@ def _bench_workloads(folder: Path, notes: tuple[str, ...] = ()) -> None:
     state, templates = problems.state_and_templates(RunFolder.open(folder))
     for workload in dispatch.workloads:
 
-        def drawn(sizes: Mapping[str, int] = workload.sizes) -> tuple[Plan, dict[str, Any]]:
+        def drawn(sizes: Mapping[str, int] = workload.sizes) -> DrawnArrays:
             return _draw_arrays(templates.problem, state.device, sizes)
 
         _write_message(BenchMessage(workload=bench_workload(place, dispatch, workload, drawn)))
@@ -257,10 +258,7 @@ def device_notes(dispatch: Dispatch, name: str) -> tuple[str, ...]:
 
 
 def bench_workload(
-    place: CallPlace,
-    dispatch: Dispatch,
-    workload: DispatchWorkload,
-    drawn: Callable[[], tuple[Plan, dict[str, Any]]],
+    place: CallPlace, dispatch: Dispatch, workload: DispatchWorkload, drawn: Callable[[], DrawnArrays]
 ) -> BenchedWorkload:
     """Each way by itself: where one cannot be timed, the others are."""
     name, ways, failed = workload.name, list[BenchedWay](), list[FailedWay]()
@@ -284,7 +282,7 @@ def bench_workload(
     return BenchedWorkload(name, workload.sizes, verified, tuple(ways), tuple(notes), tuple(failed))
 
 
-def _draw_arrays(problem: Problem, device: Device, sizes: Mapping[str, int]) -> tuple[Plan, dict[str, Any]]:
+def _draw_arrays(problem: Problem, device: Device, sizes: Mapping[str, int]) -> DrawnArrays:
     """What the kernel reads at these sizes, as flat memory, drawn as in a run."""
     plan = plan_launch(problem, original_variant(problem, sizes), sizes, device, None)
     if isinstance(plan, CannotRun):
@@ -335,15 +333,14 @@ def _time_calls(call: Call, count: int, finish: Call) -> tuple[float, float]:
 
 def chosen_device(dispatch: Dispatch, devices: Sequence[tuple[str, str]]) -> int:
     """Of architectures and names, the number of the run's device, or of one like it."""
-    own = (dispatch.architecture, dispatch.device)
-    if own in devices:
-        return devices.index(own)
+    wanted = (dispatch.architecture, dispatch.device)
+    if wanted in devices:
+        return devices.index(wanted)
     architectures = [architecture for architecture, _ in devices]
     if dispatch.architecture in architectures:
         return architectures.index(dispatch.architecture)
-    raise Missing(
-        _wrong_device_text(dispatch, [f"{name} ({architecture})" for architecture, name in devices])
-    )
+    here = [f"{name} ({architecture})" for architecture, name in devices]
+    raise Missing(_wrong_device_text(dispatch, here))
 
 
 def _wrong_device_text(dispatch: Dispatch, here: Sequence[str]) -> str:
@@ -383,7 +380,7 @@ class _Torch:
     def finish(self) -> None:
         self._torch.cuda.synchronize()
 
-    def ways(self, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]) -> Ways:
+    def ways(self, sizes: Mapping[str, int], drawn: DrawnArrays) -> Ways:
         torch, (plan, inputs) = self._torch, drawn
         tensors = []
         for argument in self._signature.arrays:
@@ -446,13 +443,12 @@ class _OpenCL:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        refused: dict[str, str] = self._calls.operator.refused
-        return refused
+        return dict(self._calls.operator.refused)
 
     def finish(self) -> None:
         self._queue.finish()
 
-    def ways(self, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]) -> Ways:
+    def ways(self, sizes: Mapping[str, int], drawn: DrawnArrays) -> Ways:
         import numpy as np
 
         signature, (plan, inputs) = self._calls.signature, drawn

@@ -170,8 +170,8 @@ def compare(
                 resume, listener=listener, wait=wait, record=record, model=plan["model"]
             )
         else:
-            own = {**console.with_budget(plan), "repeats": plan["repeats"] or 3}
-            found = tunesmith.compare(problem or [], listener=listener, wait=wait, record=record, **own)
+            options = {**console.with_budget(plan), "repeats": plan["repeats"] or 3}
+            found = tunesmith.compare(problem or [], listener=listener, wait=wait, record=record, **options)
     show_comparison(found, as_json)
 
 

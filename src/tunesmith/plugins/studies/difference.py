@@ -61,14 +61,14 @@ class WorkloadDifference:
         """Which side is not as it was, in words; empty: none is, or nobody knows."""
         if not self.before_original_us or not self.after_original_us:
             return ""
-        own, other = self.after_us / self.before_us, self.after_original_us / self.before_original_us
+        tuned, other = self.after_us / self.before_us, self.after_original_us / self.before_original_us
         was = f"from {self.before_original_us:.1f} to {self.after_original_us:.1f} µs"
         if not self.is_clear and abs(math.log(other)) > math.log(DRIFTED):
             side = "slower" if other > 1 else "faster"
             return f"the original was {side}, {was}, and the tuned kernel with it: the ratio is the same"
         if not self.is_clear:
             return ""
-        if abs(math.log(own)) >= abs(math.log(other)):
+        if abs(math.log(tuned)) >= abs(math.log(other)):
             return f"the tuned kernel moved, from {self.before_us:.1f} to {self.after_us:.1f} µs"
         return f"the original moved, {was}, and the tuned kernel did not move with it"
 
@@ -263,9 +263,8 @@ def workload_grid(found: RunDifference) -> Grid:
     """Of two runs a row for each workload, else one for each workload and run, the first run's first."""
     if not found.others:
         figures = "before: | after: | ratio: | speed-up before: | speed-up after:"
-        return Grid(
-            f"workload | {figures} | intervals of the speed-ups", list(map(_pair_row, found.workloads))
-        )
+        head = f"workload | {figures} | intervals of the speed-ups"
+        return Grid(head, list(map(_pair_row, found.workloads)))
     head = "workload | run | time: | ratio: | speed-up: | 95 % interval | against the first"
     return Grid(head, [row for name in _workload_names(found) for row in _rows_of(found, name)])
 
@@ -291,27 +290,11 @@ def _rows_of(found: RunDifference, name: str) -> list[tuple[str, ...]]:
             rows.append((name, pair.after, "", "", "", "", "it has no such workload"))
             continue
         if not any(row[1] == pair.before for row in rows):
-            own = (
-                f"{w.before_us:.1f} µs",
-                "1.000×",
-                f"{w.before_speedup:.2f}×",
-                _interval_span(w.before_interval),
-            )
-            rows.insert(0, (name, pair.before, *own, ""))
-        own = (
-            f"{w.after_us:.1f} µs",
-            f"{w.ratio:.3f}×",
-            f"{w.after_speedup:.2f}×",
-            _interval_span(w.after_interval),
-        )
-        rows.append(
-            (
-                name,
-                pair.after,
-                *own,
-                f"by {pair.judged_by}, intervals {_overlap_word(w)}, ratio {_ratio_span(w)}",
-            )
-        )
+            gain = (f"{w.before_speedup:.2f}×", _interval_span(w.before_interval))
+            rows.insert(0, (name, pair.before, f"{w.before_us:.1f} µs", "1.000×", *gain, ""))
+        gain = (f"{w.after_speedup:.2f}×", _interval_span(w.after_interval))
+        words = f"by {pair.judged_by}, intervals {_overlap_word(w)}, ratio {_ratio_span(w)}"
+        rows.append((name, pair.after, f"{w.after_us:.1f} µs", f"{w.ratio:.3f}×", *gain, words))
     return rows
 
 
@@ -319,7 +302,7 @@ def runs_grid(found: RunDifference) -> Grid:
     rows = [
         (
             r.name, r.device, r.driver, r.compiler or "not told", f"Tunesmith {r.tunesmith}".strip(),
-            f"{r.strategy}, {r.authors}", f"{r.search}, seed {r.seed}", r.evaluations, _run_headline(r),
+            f"{r.strategy}, {r.authors}", f"{r.search}, seed {r.seed}", r.evaluations, r.headline,
         )
         for r in found.runs
     ]  # fmt: skip
@@ -390,10 +373,6 @@ def _overlap_word(w: WorkloadDifference) -> str:
     return "apart" if w.is_clear else "overlap"
 
 
-def _run_headline(run: ComparedRun) -> str:
-    return run.headline
-
-
 # -- as a whole ---------------------------------------------------------------------------------------------
 
 
@@ -417,26 +396,19 @@ def difference_page(found: RunDifference, threshold: float | None = None) -> str
         f"{truncate_text(found.problem, LONGEST_NAME)}: {format_count(len(found.pairs) + 1, 'run')} compared"
     )
     inside: list[Markup] = [html_element("h2", "What each delivers, verified")]
-    figures = [
-        (
-            f"{pair.ratio:.3f}×",
-            f"{truncate_text(pair.after, 200)}, by {pair.judged_by}, geometric mean",
-            pair.ratio > 1,
-        )
-        for pair in found.pairs[:MOST_RUNS]
-    ]
+    figures = []
+    for pair in found.pairs[:MOST_RUNS]:
+        words = f"{truncate_text(pair.after, 200)}, by {pair.judged_by}, geometric mean"
+        figures.append((f"{pair.ratio:.3f}×", words, pair.ratio > 1))
     inside.append(page.figures_markup(figures))
     if threshold is not None:
         inside.append(html_element("p", _verdict_text(found, threshold)))
     inside.append(page.table_markup(workload_grid(found), "Ratios to the first run; below 1 it is slower"))
     words = "Verified speed-ups of each run with their intervals, as in the table above"
     inside.append(page.picture_markup(words, runs_svg(found)))
+    runs = page.table_markup(runs_grid(found), "Made with")
     parts = [html_element("section", *inside, id="verified")]
-    parts.append(
-        html_element(
-            "section", html_element("h2", "The runs"), page.table_markup(runs_grid(found), "Made with")
-        )
-    )
+    parts.append(html_element("section", html_element("h2", "The runs"), runs))
     told = [*config_lines(found), *note_lines(found)]
     if told:
         rows = [
@@ -448,9 +420,8 @@ def difference_page(found: RunDifference, threshold: float | None = None) -> str
             html_element("section", html_element("h2", "What else differs"), html_element("dl", *rows))
         )
     about = f"Each against {truncate_text(found.before, 200)}."
-    return page.whole_page(
-        name, about, parts, "Written by Tunesmith. All speed-ups are those of the verifications."
-    )
+    below = "Written by Tunesmith. All speed-ups are those of the verifications."
+    return page.whole_page(name, about, parts, below)
 
 
 def _verdict_text(found: RunDifference, threshold: float) -> str:

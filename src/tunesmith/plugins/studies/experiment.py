@@ -26,7 +26,13 @@ from tunesmith.plugins.studies.plan import (
     StoppedCounts,
     add_counts,
 )
-from tunesmith.plugins.studies.result import format_chance, join_names
+from tunesmith.plugins.studies.result import (
+    format_chance,
+    join_names,
+    mean_if_known,
+    pooled_deviation,
+    to_six_digits,
+)
 from tunesmith.run.outcome import chance_apart, geometric_mean
 from tunesmith.run.rounds import BY_SEARCH
 
@@ -151,29 +157,25 @@ def experiment_figures(runs: Sequence[ExperimentRun]) -> ExperimentFigures:
 
 def _arm_figures(arm: str, at: Mapping[str, Sequence[RunResult]]) -> ArmFigures:
     logs = {problem: [_log_speedup(run) for run in runs] for problem, runs in at.items()}
-    worst, where = min((log, problem) for problem, own in logs.items() for log in own)
+    worst, where = min((log, problem) for problem, runs in logs.items() for log in runs)
     known = {p: [run.facts for run in runs if run.facts is not None] for p, runs in at.items()}
-    facts = [f for own in known.values() for f in own]
+    facts = [f for runs in known.values() for f in runs]
     won = [(f.refactoring, f.search) for f in facts if f.refactoring is not None and f.search is not None]
-    spent = [_spent_token_count(f) for f in facts]
+    spent = [f.tokens_by_length for f in facts]
     stopped = [f.stopped for f in facts if f.stopped is not None]
     after = _logs_by_round(at)
+    rounds = range(max((len(logs) for group in after for logs in group), default=0))
     return ArmFigures(
         arm=arm,
         problems=tuple(at),
         runs=sum(map(len, at.values())),
         mean=estimate_mean(list(logs.values())),
-        deviation=_pooled_log_deviation(list(logs.values())),
-        worst=_to_six_digits(math.exp(worst)),
+        deviation=pooled_deviation(list(logs.values()), 1),
+        worst=to_six_digits(math.exp(worst)),
         worst_at=where,
         successes=sum(run.success for runs in at.values() for run in runs),
-        after=tuple(
-            estimate_mean([[own[number] for own in g] for g in after]) for number in _round_numbers(after)
-        ),
-        gains=tuple(
-            estimate_mean([[_round_gain(own, number) for own in g] for g in after])
-            for number in _round_numbers(after)
-        ),
+        after=tuple(estimate_mean([[logs[n] for logs in g] for g in after]) for n in rounds),
+        gains=tuple(estimate_mean([[_round_gain(logs, n) for logs in g] for g in after]) for n in rounds),
         tokens=sum(spent) / len(spent) if spent else None,
         per_tokens=_per_tokens(at),
         within=_token_curve(at),
@@ -181,20 +183,16 @@ def _arm_figures(arm: str, at: Mapping[str, Sequence[RunResult]]) -> ArmFigures:
         refactoring=geometric_mean(one for one, _ in won) if won else None,
         search=geometric_mean(other for _, other in won) if won else None,
         stopped=add_counts(stopped) if stopped else None,
-        spent=ArmSpent(
-            _mean_if_known([f.of_budget for f in facts]),
-            _mean_if_known([f.searched_seconds for f in facts]),
-            _mean_if_known([f.seconds for f in facts]),
-            _mean_if_known([f.sent for f in facts]),
-            _mean_if_known([f.received for f in facts]),
-            _mean_if_known([f.dollars for f in facts]),
-        ),
+        spent=ArmSpent(*(_rounded_mean([getattr(f, name) for f in facts]) for name in _SPENT_FACTS)),
     )
 
 
-def _mean_if_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return _to_six_digits(sum(known) / len(known)) if known and len(known) == len(values) else None
+_SPENT_FACTS = ("of_budget", "searched_seconds", "seconds", "sent", "received", "dollars")
+
+
+def _rounded_mean(values: Sequence[float | None]) -> float | None:
+    mean = mean_if_known(values)
+    return None if mean is None else to_six_digits(mean)
 
 
 def _log_speedup(run: RunResult) -> float:
@@ -202,21 +200,14 @@ def _log_speedup(run: RunResult) -> float:
     return math.log(run.speedup)
 
 
-def _spent_token_count(facts: RunFacts) -> int:
-    return facts.tokens_by_length
-
-
-# -- rounds and tokens --------------------------------------------------------------------------------------
-
-
 def _logs_by_round(at: Mapping[str, Sequence[RunResult]]) -> list[list[list[float]]]:
     """Logarithms of the best so far after each round; a run that has ended keeps what it had."""
     rounds = [[_best_by_round(run) for run in runs] for runs in at.values()]
-    most = max((len(own) for group in rounds for own in group), default=0)
+    most = max((len(run) for group in rounds for run in group), default=0)
     return [
         [
-            [math.log(own[min(number, len(own) - 1)]) if own else 0.0 for number in range(most)]
-            for own in group
+            [math.log(run[min(number, len(run) - 1)]) if run else 0.0 for number in range(most)]
+            for run in group
         ]
         for group in rounds
     ]
@@ -226,19 +217,15 @@ def _best_by_round(run: RunResult) -> tuple[float, ...]:
     return run.facts.rounds if run.facts is not None and run.status == "finished" else ()
 
 
-def _round_numbers(after: Sequence[Sequence[Sequence[float]]]) -> range:
-    return range(max((len(own) for group in after for own in group), default=0))
-
-
-def _round_gain(own: Sequence[float], number: int) -> float:
-    return own[number] - (own[number - 1] if number else 0.0)
+def _round_gain(logs: Sequence[float], number: int) -> float:
+    return logs[number] - (logs[number - 1] if number else 0.0)
 
 
 def _per_tokens(at: Mapping[str, Sequence[RunResult]]) -> Estimate | None:
     """All logarithms over all tokens, problem by problem: the mean of what single runs have for their tokens
     would be that of the cheapest."""
     groups = [
-        [(_log_speedup(run), float(_spent_token_count(run.facts)) if run.facts else 0.0) for run in runs]
+        [(_log_speedup(run), float(run.facts.tokens_by_length) if run.facts else 0.0) for run in runs]
         for runs in at.values()
     ]
     if not any(tokens for group in groups for _, tokens in group):
@@ -254,18 +241,15 @@ def _per_tokens(at: Mapping[str, Sequence[RunResult]]) -> Estimate | None:
 def _token_curve(at: Mapping[str, Sequence[RunResult]]) -> tuple[tuple[int, float], ...]:
     """What each run had reached when so many tokens were spent, by the search."""
     facts = [[run.facts for run in runs if run.facts is not None] for runs in at.values()]
-    most = max(
-        (_spent_token_count(f) for group in facts for f in group if f.round_tokens is not None), default=0
-    )
-    if not most:
+    known = [f.tokens_by_length for group in facts for f in group if f.round_tokens is not None]
+    if not any(known):
         return ()
     found: list[tuple[int, float]] = []
     for step in STEPS:
         groups = [[_best_within_tokens(f, step * TOKENS) for f in group] for group in facts if group]
-        found.append(
-            (step * TOKENS, _to_six_digits(geometric_mean(geometric_mean(group) for group in groups)))
-        )
-        if step * TOKENS >= most:
+        mean = geometric_mean(geometric_mean(group) for group in groups)
+        found.append((step * TOKENS, to_six_digits(mean)))
+        if step * TOKENS >= max(known):
             break
     return tuple(found)
 
@@ -273,9 +257,6 @@ def _token_curve(at: Mapping[str, Sequence[RunResult]]) -> tuple[tuple[int, floa
 def _best_within_tokens(facts: RunFacts, tokens: int) -> float:
     known = zip(facts.rounds, facts.round_tokens or (), strict=False)
     return max((best for best, spent in known if spent <= tokens), default=1.0)
-
-
-# -- searches -----------------------------------------------------------------------------------------------
 
 
 def _search_figures(known: Mapping[str, Sequence[RunFacts]]) -> SearchFigures | None:
@@ -290,16 +271,13 @@ def _search_figures(known: Mapping[str, Sequence[RunFacts]]) -> SearchFigures | 
         default=_geometric_mean_by(groups, lambda s: s.default),
         best=_geometric_mean_by(groups, lambda s: s.best),
         gain=estimate_mean([[math.log(s.best / s.default) for s in group] for group in groups]),
-        least=_to_six_digits(min(ratios)),
-        most=_to_six_digits(max(ratios)),
+        least=to_six_digits(min(ratios)),
+        most=to_six_digits(max(ratios)),
     )
 
 
 def _geometric_mean_by(groups: Sequence[Sequence[SearchGain]], of: Callable[[SearchGain], float]) -> float:
-    return _to_six_digits(geometric_mean(geometric_mean(map(of, group)) for group in groups))
-
-
-# -- arm against arm ----------------------------------------------------------------------------------------
+    return to_six_digits(geometric_mean(geometric_mean(map(of, group)) for group in groups))
 
 
 def _arm_ratio(
@@ -309,7 +287,7 @@ def _arm_ratio(
     problems = tuple(p for p in one if p in other)
     sides = [[[_log_speedup(run) for run in at[p]] for p in problems] for at in (one, other)]
     value = _mean_of_means(sides[0]) - _mean_of_means(sides[1])
-    found = Estimate(_to_six_digits(math.exp(value)))
+    found = Estimate(to_six_digits(math.exp(value)))
     if len(problems) >= LEAST_PROBLEMS:
         rng = np.random.default_rng(SEED)
         choice = rng.integers(0, len(problems), (DRAWS, len(problems)))
@@ -322,9 +300,6 @@ def _arm_ratio(
     return ArmRatio(first, second, problems, found, float(f"{chance:.6g}"))
 
 
-# -- the bootstrap ------------------------------------------------------------------------------------------
-
-
 def estimate_mean(groups: Sequence[Sequence[float]]) -> Estimate:
     """Of logarithms, by problem: the mean of the problems' means, as a factor."""
     return estimate_statistic([[(value,) for value in group] for group in groups], lambda means: means[:, 0])
@@ -335,7 +310,7 @@ def estimate_statistic(groups: Sequence[Sequence[tuple[float, ...]]], statistic:
     point = np.mean([np.mean(np.asarray(group, dtype=np.float64), axis=0) for group in groups], axis=0)
     value = float(statistic(point[None, :])[0])
     if len(groups) < LEAST_PROBLEMS:
-        return Estimate(_to_six_digits(math.exp(value)))
+        return Estimate(to_six_digits(math.exp(value)))
     rng = np.random.default_rng(SEED)
     choice = rng.integers(0, len(groups), (DRAWS, len(groups)))
     return _with_ends(value, statistic(_bootstrap_means(groups, choice, rng)))
@@ -362,25 +337,11 @@ def _bootstrap_means(
 
 def _with_ends(value: float, draws: Numbers) -> Estimate:
     low, high = (float(end) for end in np.quantile(draws, [0.025, 0.975]))
-    return Estimate(*(_to_six_digits(math.exp(log)) for log in (value, low, high)))
+    return Estimate(*(to_six_digits(math.exp(log)) for log in (value, low, high)))
 
 
 def _mean_of_means(groups: Sequence[Sequence[float]]) -> float:
     return sum(sum(group) / len(group) for group in groups) / len(groups)
-
-
-def _pooled_log_deviation(groups: Sequence[Sequence[float]]) -> float | None:
-    freedom = sum(len(group) - 1 for group in groups)
-    if not freedom:
-        return None
-    means = [sum(group) / len(group) for group in groups]
-    squares = sum((v - mean) ** 2 for group, mean in zip(groups, means, strict=True) for v in group)
-    return _to_six_digits(math.exp(math.sqrt(squares / freedom)))
-
-
-def _to_six_digits(value: float) -> float:
-    """Six digits: more than a clock can tell, and the same on every machine."""
-    return float(f"{value:.6g}")
 
 
 # -- The tables of an experiment, in Markdown: one function for each question.
@@ -486,14 +447,14 @@ def searches_section(found: ExperimentFigures) -> list[str]:
     rows = [
         (
             arm.arm,
-            own.templates,
-            ratio_text(own.default),
-            ratio_text(own.best),
-            estimate_text(own.gain),
-            f"{own.least:.2f} to {own.most:.2f}",
+            found.templates,
+            ratio_text(found.default),
+            ratio_text(found.best),
+            estimate_text(found.gain),
+            f"{found.least:.2f} to {found.most:.2f}",
             f"{ratio_text(arm.refactoring)} and {ratio_text(arm.search)}" if arm.search is not None else "",
         )
-        for arm, own in searched
+        for arm, found in searched
     ]
     head = (
         "arm | templates: | at its default: | after the search: | the search adds (95 % interval) | "
@@ -511,62 +472,67 @@ def stopped_section(found: ExperimentFigures) -> list[str]:
     known = [(arm.arm, arm.stopped) for arm in found.arms if arm.stopped is not None]
     if not known:
         return ["These runs were written down before it was counted."]
-    drafts = [
-        (arm, s.drafts, s.admitted, *_turned_away(s), _share_text(s.turned_away, s.drafts))
-        for arm, s in known
-    ]
-    head = (
-        "arm | drafts: | let in: | form: | build: | oracle: | crash, deadline: | too large: | "
-        "the same again: | turned away:"
-    )
-    trials = [
-        (arm, s.tried, s.tried_build, s.tried_wrong, s.tried_broken, s.forbidden, s.late, *_reply_counts(s))
-        for arm, s in known
-    ]
-    below = (
-        "arm | configurations and kernels tried: | build: | oracle: | crash, deadline: | forbidden: | "
-        "late: | replies: | unusable:"
-    )
     return [
         "Drafts, a file each, by what turned them away: reader or vetting (form), compiler, oracle.",
         "",
-        *markdown_table(head, drafts),
+        *_drafts_table(known),
         "",
         "Of all that gates and searches tried, what was stopped by whom; combinations of values that a "
         "template which was let in may not have (forbidden); configurations that the short check let pass "
         "and a full check or the verification stopped (late); and replies of models that were not what was "
         "asked for.",
         "",
-        *markdown_table(below, trials),
+        *_trials_table(known),
     ]
 
 
-def _turned_away(s: StoppedCounts) -> tuple[int, ...]:
-    return s.form, s.build, s.wrong, s.broken, s.unfit, s.repeated
+def _drafts_table(known: Sequence[tuple[str, StoppedCounts]]) -> list[str]:
+    rows = []
+    for arm, s in known:
+        faults = (s.form, s.build, s.wrong, s.broken, s.unfit, s.repeated)
+        rows.append((arm, s.drafts, s.admitted, *faults, _share_text(s.turned_away, s.drafts)))
+    head = (
+        "arm | drafts: | let in: | form: | build: | oracle: | crash, deadline: | too large: | "
+        "the same again: | turned away:"
+    )
+    return markdown_table(head, rows)
 
 
-def _reply_counts(s: StoppedCounts) -> tuple[int, int]:
-    return s.replies, s.unusable
+def _trials_table(known: Sequence[tuple[str, StoppedCounts]]) -> list[str]:
+    rows = []
+    for arm, s in known:
+        stopped = (s.tried_build, s.tried_wrong, s.tried_broken, s.forbidden, s.late)
+        rows.append((arm, s.tried, *stopped, s.replies, s.unusable))
+    head = (
+        "arm | configurations and kernels tried: | build: | oracle: | crash, deadline: | forbidden: | "
+        "late: | replies: | unusable:"
+    )
+    return markdown_table(head, rows)
 
 
 def _share_text(part: int, whole: int) -> str:
     return f"{part} ({100 * part / whole:.0f} %)" if whole else "0"
 
 
+def _seconds_text(seconds: float) -> str:
+    return format_count(float(seconds), "second")
+
+
 def budget_text(budget: Allowance) -> str:
-    shown = {
-        "evaluations": None if budget.evals is None else format_count(budget.evals, "evaluation"),
-        "time": None
-        if budget.seconds is None
-        else f"{format_count(float(budget.seconds), 'second')} of search",
-        "device-seconds": None
-        if budget.device_seconds is None
-        else f"{format_count(float(budget.device_seconds), 'second')} on the device",
-        "tokens": None if budget.tokens is None else format_count(budget.tokens, "token"),
-        "money": None if budget.dollars is None else f"${budget.dollars:g}",
-    }
-    free = [name for name, text in shown.items() if text is None]
-    parts = [format_count(budget.rounds, "round"), *(text for text in shown.values() if text is not None)]
+    limits: tuple[tuple[str, float | None, Callable[[float], str]], ...] = (
+        ("evaluations", budget.evals, lambda n: format_count(n, "evaluation")),
+        ("time", budget.seconds, lambda n: f"{_seconds_text(n)} of search"),
+        (
+            "device-seconds",
+            budget.device_seconds,
+            lambda n: f"{format_count(float(n), 'second')} on the device",
+        ),
+        ("tokens", budget.tokens, lambda n: format_count(n, "token")),
+        ("money", budget.dollars, lambda n: f"${n:g}"),
+    )
+    free = [name for name, limit, _ in limits if limit is None]
+    parts = [format_count(budget.rounds, "round")]
+    parts += [text(limit) for _, limit, text in limits if limit is not None]
     return ", ".join(parts) + (f"; no limit on {join_names(free)}" if free else "")
 
 

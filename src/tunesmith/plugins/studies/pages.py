@@ -96,9 +96,6 @@ def comparison_sections(found: ComparisonResult, plots: str = f"{PLOTS}/") -> di
     }
 
 
-# -- parts --------------------------------------------------------------------------------------------------
-
-
 def what_was_compared(found: ComparisonResult) -> list[str]:
     plan = found.plan
     arms = ((a, ARMS[a].says, ARMS[a].unused) for a in plan.arms)
@@ -310,8 +307,8 @@ def speedups_svg(found: ComparisonResult) -> bytes:
         middle = top + strip / 2
         drawing.text(24, middle + 4, svg.fit_label(problem, 172, 12), 12, bold=True)
         for row, cell in enumerate(c for c in found.cells if c.problem == problem):
-            own = top + BETWEEN / 2 + ROW * (row + 0.5)
-            _draw_strip(drawing, cell, found.of(cell.arm, problem), x, own, _arm_colour(found, cell.arm))
+            y_of_row = top + BETWEEN / 2 + ROW * (row + 0.5)
+            _draw_strip(drawing, cell, found.of(cell.arm, problem), x, y_of_row, _arm_colour(found, cell.arm))
     if not speedups:
         svg.in_the_middle(drawing, x, y, "no run counts yet")
     return drawing.render()
@@ -332,13 +329,8 @@ def _draw_strip(
     if cell.mean is not None:
         if cell.counted > 1:  # else it would hide the one dot
             drawing.line(x.at(cell.mean), y - 8, x.at(cell.mean), y + 8, svg.INK, 2)
-        drawing.text(
-            RIGHT + 10,
-            y + 4,
-            f"{svg.format_ratio(cell.mean)}, {cell.successes}/{cell.counted}",
-            11,
-            svg.MUTED,
-        )
+        words = f"{svg.format_ratio(cell.mean)}, {cell.successes}/{cell.counted}"
+        drawing.text(RIGHT + 10, y + 4, words, 11, svg.MUTED)
 
 
 def _spread_dots(places: Sequence[float]) -> list[float]:
@@ -412,13 +404,9 @@ def _choose_scale(values: Sequence[float], start: float, end: float, edge: float
     return svg.Linear(low - room, high + room, start, end)
 
 
-# -- What the runs of a comparison say together, as parts of a page: its `compare.md`, read again.
-#
-# The file lies where others may have had a hand in it: whatever it holds becomes text, and of its pictures
-# only
-# those that are handed over stand in the page, as images, in which nothing acts.
-
-
+# What the runs of a comparison say together, as parts of a page: its `compare.md`, read again. The file lies
+# where others may have had a hand in it: whatever it holds becomes text, and of its pictures only those that
+# are handed over stand in the page, as images, in which nothing acts.
 MOST_ROWS = 2000  # of a table
 _PICTURE = re.compile(r"!\[([^\]]*)\]\((?:[\w.-]+/)*([\w.-]+)\)")
 # No part of it reads past where it may begin anew: a hostile text takes as long as any of its length.
@@ -439,37 +427,35 @@ def comparison_parts(text: str, pictures: Mapping[str, bytes]) -> tuple[str, lis
         else:
             (sections[-1][1] if sections else lines).append(line)
     first = [html_element("section", *_blocks_markup(lines, pictures), id="verified")]
-    return title, first + [_page_section_markup(name, own, pictures) for name, own in sections]
+    return title, first + [_page_section_markup(name, part, pictures) for name, part in sections]
 
 
 def _page_section_markup(name: str, lines: Sequence[str], pictures: Mapping[str, bytes]) -> Markup:
-    return html_element(
-        "section", html_element("h2", *_inline_markup(name)), *_blocks_markup(lines, pictures, name)
-    )
+    heading = html_element("h2", *_inline_markup(name))
+    return html_element("section", heading, *_blocks_markup(lines, pictures, name))
 
 
 def _blocks_markup(lines: Sequence[str], pictures: Mapping[str, bytes], name: str = "") -> Iterator[Markup]:
     for kind, group in groupby((line.strip() for line in lines), _line_kind):
-        own = list(group)
         if kind == "table":
-            yield _table_markup(own, name or "What was compared")
+            yield _table_markup(list(group), name or "What was compared")
         elif kind == "list":
-            yield html_element("ul", *(html_element("li", *_inline_markup(line[2:])) for line in own))
+            yield html_element("ul", *(html_element("li", *_inline_markup(line[2:])) for line in group))
         elif kind == "heading":
-            yield from (html_element("h3", *_inline_markup(line.lstrip("# "))) for line in own)
+            yield from (html_element("h3", *_inline_markup(line.lstrip("# "))) for line in group)
         elif kind == "picture":
-            found = filter(None, map(_PICTURE.fullmatch, own))
+            found = filter(None, map(_PICTURE.fullmatch, group))
             yield from (page.picture_markup(m[1], pictures[m[2]]) for m in found if m[2] in pictures)
         elif kind == "text":
-            yield html_element("p", *_inline_markup(" ".join(own)))
+            yield html_element("p", *_inline_markup(" ".join(group)))
 
 
 def _line_kind(line: str) -> str:
     if not line:
         return ""
     starts = {"|": "table", "- ": "list", "###": "heading"}
-    own = next((kind for start, kind in starts.items() if line.startswith(start)), "text")
-    return "picture" if own == "text" and _PICTURE.fullmatch(line) else own
+    kind = next((kind for start, kind in starts.items() if line.startswith(start)), "text")
+    return "picture" if kind == "text" and _PICTURE.fullmatch(line) else kind
 
 
 def _table_markup(lines: Sequence[str], name: str) -> Markup:
@@ -481,21 +467,19 @@ def _table_markup(lines: Sequence[str], name: str) -> Markup:
         for row in rows[2 if rules else 1 :]
     ]
     heads = [
-        html_element("th", *_inline_markup(cell), scope="col", class_=own)
-        for cell, own in zip(rows[0], classes, strict=False)
+        html_element("th", *_inline_markup(cell), scope="col", class_=class_)
+        for cell, class_ in zip(rows[0], classes, strict=False)
     ]
-    table = html_element(
-        "table", html_element("thead", html_element("tr", *heads)), html_element("tbody", *cells)
-    )
-    return html_element(
-        "div", table, class_="scroll", role="region", aria_label=_strip_inline_marks(name), tabindex="0"
-    )
+    head = html_element("thead", html_element("tr", *heads))
+    table = html_element("table", head, html_element("tbody", *cells))
+    label = _strip_inline_marks(name)
+    return html_element("div", table, class_="scroll", role="region", aria_label=label, tabindex="0")
 
 
-def _cell_markup(text: str, own: str, place: int) -> Markup:
+def _cell_markup(text: str, class_: str, place: int) -> Markup:
     if place:
-        return html_element("td", *_inline_markup(text), class_=own)
-    return html_element("th", *_inline_markup(text), scope="row", class_=own)
+        return html_element("td", *_inline_markup(text), class_=class_)
+    return html_element("th", *_inline_markup(text), scope="row", class_=class_)
 
 
 def _strip_inline_marks(text: str) -> str:

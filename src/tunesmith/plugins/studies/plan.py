@@ -31,11 +31,8 @@ from tunesmith.run.report import judged_by
 from tunesmith.run.rounds import RoundReport, round_reports
 from tunesmith.run.state import Candidate, State
 
-# -- What the journal of one run tells an experiment beyond its speed-up: what was stopped before it could
-# count, what each template had before and after its search, and the tokens spent by the end of each
-# round.
-
-
+# What the journal of one run tells an experiment beyond its speed-up: what was stopped before it could count,
+# what each template had before and after its search, and the tokens spent by the end of each round.
 Fault = Literal["form", "build", "wrong", "broken", "unfit", "repeated"]
 BROKEN = (Status.CRASHED, Status.TIMED_OUT)
 
@@ -45,9 +42,7 @@ class StoppedCounts:
     """What was not let through. Each draft that was turned away is counted once, by what was found first."""
 
     replies: int = 0  # of models, questions to the laboratory not among them
-    unusable: int = (
-        0  # of these, those that were asked for again or given up: not the JSON or the file asked for
-    )
+    unusable: int = 0  # of these, not the JSON or the file asked for: asked for again, or given up
     drafts: int = 0  # files that were written
     admitted: int = 0
     form: int = 0  # turned away by reader or vetting, before anything was built
@@ -138,16 +133,16 @@ def _count_unusable_replies(state: State) -> int:
         if exchange.reply is not None:
             place = (exchange.request.role, exchange.turn, exchange.request.branch)
             by_place.setdefault(place, []).append(exchange)
-    again = sum(one.drafts == two.drafts for own in by_place.values() for one, two in pairwise(own))
+    again = sum(one.drafts == two.drafts for asked in by_place.values() for one, two in pairwise(asked))
     given_up = {("author", place + 1, declined.branch) for place, declined in state.declined}
-    last = [own[-1] for place, own in by_place.items() if place in given_up]
+    last = [asked[-1] for place, asked in by_place.items() if place in given_up]
     return again + sum(not _has_template_after(state, exchange) for exchange in last)
 
 
 def _has_template_after(state: State, exchange: Exchange) -> bool:
     """Whether a template of its branch and round came after it."""
-    own = [c for c in state.candidates if c.drafted and c.branch == exchange.request.branch]
-    return any(c.round + 1 == exchange.turn for c in own[exchange.drafts :])
+    drafted = [c for c in state.candidates if c.drafted and c.branch == exchange.request.branch]
+    return any(c.round + 1 == exchange.turn for c in drafted[exchange.drafts :])
 
 
 def search_gains(rounds: Sequence[RoundReport]) -> tuple[SearchGain, ...]:
@@ -293,9 +288,9 @@ def list_plan_differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple
     """In which respects a plan is not the one that is wanted, in words: what it has, what is asked for."""
     found: list[str] = []
     if [p.digest for p in plan.problems] != [p.digest for p in wanted.problems]:
-        own, other = (", ".join(p.folder for p in one.problems) for one in (plan, wanted))
-        changed = "the same as they are now" if own == other else other
-        found.append(f"it has the problems {own} as they were then, you ask for {changed}")
+        has, asked = (", ".join(p.folder for p in one.problems) for one in (plan, wanted))
+        changed = "the same as they are now" if has == asked else asked
+        found.append(f"it has the problems {has} as they were then, you ask for {changed}")
     if plan.arms != wanted.arms:
         found.append(f"it compares {','.join(plan.arms)}, you ask for {','.join(wanted.arms)}")
     for name, what in _OPTIONS.items():
@@ -312,21 +307,15 @@ def list_plan_differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple
     return tuple(found)
 
 
-_OPTIONS = {name: name for name in ("seed", "model", "backend", "device", "search")}
-_OPTIONS |= {
-    "prune": "pruning",
-    "steer": "steering",
-    "counters": "use of counters",
-    "moves": "offer of moves",
-}
+_OPTIONS = {
+    **{name: name for name in ("seed", "model", "backend", "device", "search")},
+    "prune": "pruning", "steer": "steering", "counters": "use of counters", "moves": "offer of moves",
+}  # fmt: skip
 _OF_PLAN = ("repeats", "drafts")  # the other limits are of its budget
 _LIMITS = {
-    "repeats": "repeat",
-    "drafts": "draft",
-    "evals": "evaluation",
-    "seconds": "second",
-}
-_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar", "device_seconds": "device-second"}
+    "repeats": "repeat", "drafts": "draft", "evals": "evaluation", "seconds": "second", "rounds": "round",
+    "tokens": "token", "dollars": "dollar", "device_seconds": "device-second",
+}  # fmt: skip
 
 
 def _option_text(value: object) -> str:
@@ -438,10 +427,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     outcomes += [state.baseline.outcome] if state.baseline else []
     kernels = sum(o.busy for o in outcomes)
     tokens = [exchange_tokens(e) for e in state.dialogue]
-    cost, silent = (
-        sum_model_usage(state),
-        not state.dialogue,
-    )  # where no model was asked, nothing was spent on one
+    cost, silent = sum_model_usage(state), not state.dialogue  # where none was asked, nothing was spent on it
     return RunFacts(
         speedup=mean,
         success=any(not g.stays for g in gains),
@@ -497,9 +483,9 @@ def _attribute_speedup(
         return None, None
     if concrete:
         return verified, 1.0
-    own = choice.configs()[0].candidate
+    winner = choice.configs()[0].candidate
     every = [branch for r in rounds for branch in (r.branches or (r,))]
-    won = next((r for r in every if r.has(own)), None)
+    won = next((r for r in every if r.has(winner)), None)
     if won is None or not won.default or not won.speedup:
         return None, None
     return divide_speedup(won.default, won.speedup, verified)
@@ -519,4 +505,4 @@ def _count_repairs(state: State) -> int:
     author = ("author", SINGLE)
     asked = Counter((e.turn, e.request.branch) for e in state.dialogue if e.request.role in author)
     drafts = Counter((c.round + 1, c.branch) for c in state.candidates if c.drafted is not None)
-    return sum(max(asked[own], drafts[own]) - 1 for own in asked.keys() | drafts.keys())
+    return sum(max(asked[place], drafts[place]) - 1 for place in asked.keys() | drafts.keys())

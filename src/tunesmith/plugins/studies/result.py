@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
-from typing import Any
 
 from tunesmith import backends
 from tunesmith.base.text import format_count
@@ -143,9 +142,7 @@ def _comparison_cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult
     won = [f for f in facts if f.refactoring is not None and f.search is not None]
     interval = mean_interval(logs) if logs and min(map(len, logs)) >= ENOUGH else None
     names = (field.name for field in fields(MeanCosts) if field.name != "runs")
-    costs: dict[str, Any] = {
-        name: _mean_if_all_known([getattr(f, name) for f in facts]) for name in names if facts
-    }
+    costs = [mean_if_known([getattr(f, name) for f in facts]) for name in names]
     return ComparisonCell(
         problem=problem,
         arm=arm,
@@ -155,13 +152,13 @@ def _comparison_cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult
         mean=_ratio_from_log(_arithmetic_mean(_arithmetic_mean(group) for group in logs)) if logs else None,
         least=_ratio_from_log(min(every)) if every else None,
         most=_ratio_from_log(max(every)) if every else None,
-        deviation=_pooled_deviation(logs),
+        deviation=pooled_deviation(logs),
         interval=(_ratio_from_log(interval.low), _ratio_from_log(interval.high)) if interval else None,
         rounds=_by_round([[r.facts.rounds if r.facts else () for r in g if r.counts] for g in groups]),
         refactoring=geometric_mean(f.refactoring or 1.0 for f in won) if won else None,
         search=geometric_mean(f.search or 1.0 for f in won) if won else None,
         attributed=len(won),
-        costs=MeanCosts(len(facts), **costs) if facts else None,
+        costs=MeanCosts(len(facts), *costs) if facts else None,  # type: ignore[arg-type]
     )
 
 
@@ -169,12 +166,13 @@ def _log_speedups(runs: Iterable[RunResult]) -> list[float]:
     return [math.log(run.speedup) for run in runs if run.counts and run.speedup is not None]
 
 
-def _pooled_deviation(groups: Sequence[Sequence[float]]) -> float | None:
+def pooled_deviation(groups: Sequence[Sequence[float]], least: int = FREEDOM) -> float | None:
     """Pooled over the problems: how far two runs of the same thing are apart, whatever that thing is."""
     freedom = sum(len(group) - 1 for group in groups)
-    if freedom < FREEDOM:
+    if freedom < least:
         return None
-    squares = sum((value - _arithmetic_mean(group)) ** 2 for group in groups for value in group)
+    means = [_arithmetic_mean(group) for group in groups]
+    squares = sum((value - mean) ** 2 for group, mean in zip(groups, means, strict=True) for value in group)
     return _ratio_from_log(math.sqrt(squares / freedom))
 
 
@@ -215,14 +213,19 @@ def _arithmetic_mean(values: Iterable[float]) -> float:
     return sum(found) / len(found)
 
 
-def _mean_if_all_known(values: Sequence[float | None]) -> float | None:
+def mean_if_known(values: Sequence[float | None]) -> float | None:
+    """None: it is not known of every one, or there is none."""
     known = [value for value in values if value is not None]
-    return _arithmetic_mean(known) if len(known) == len(values) else None
+    return _arithmetic_mean(known) if known and len(known) == len(values) else None
 
 
 def _ratio_from_log(log: float) -> float:
-    """Six digits: more than a clock can tell, and the same on every machine."""
-    return float(f"{math.exp(log):.6g}")
+    return to_six_digits(math.exp(log))
+
+
+def to_six_digits(value: float) -> float:
+    """More than a clock can tell, and the same on every machine."""
+    return float(f"{value:.6g}")
 
 
 # -- in words -----------------------------------------------------------------------------------------------

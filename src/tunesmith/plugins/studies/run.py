@@ -88,14 +88,7 @@ def start_comparison(
     prompts = _read_prompts(config.prompts, listener.note)
     _check_arms(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
     names = folder_names([problem.name for problem, _ in loaded])
-    planned = tuple(
-        comparing.PlannedProblem(name, problem.name, problem.digest, _file_digests(own))
-        for name, (problem, _), own in zip(names, loaded, texts, strict=True)
-    )
-    for place, problem in enumerate(planned):
-        if problem.digest in (other.digest for other in planned[:place]):
-            fault = f"the problem {problem.name} is named twice"
-            raise BadInput(fault, hint="name it once, and use --repeats")
+    planned = _plan_problems(names, loaded, texts)
     evals = SEVERAL_EVALS if config.limits.leaves_search_open else config.evals
     rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
     plan = comparing.ComparisonPlan(
@@ -124,13 +117,26 @@ def start_comparison(
             remove_partial(out)  # of one that was killed before it had a plan
         folder = RunFolder.create(out, config.wait)
     try:
-        for text in (text for own in (*texts, prompts) for text in own.values()):
+        for text in (text for files in (*texts, prompts) for text in files.values()):
             folder.put(text.encode())
         folder.write(PLAN, encode_json(plan) + b"\n")
         trust.remember_begun(folder.path / PLAN)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
+
+
+def _plan_problems(
+    names: Sequence[str], loaded: Sequence[LoadedProblem], texts: Sequence[Mapping[str, str]]
+) -> tuple[comparing.PlannedProblem, ...]:
+    planned: dict[str, comparing.PlannedProblem] = {}
+    for name, (problem, _), files in zip(names, loaded, texts, strict=True):
+        if problem.digest in planned:
+            fault = f"the problem {problem.name} is named twice"
+            raise BadInput(fault, hint="name it once, and use --repeats")
+        digests = _file_digests(files)
+        planned[problem.digest] = comparing.PlannedProblem(name, problem.name, problem.digest, digests)
+    return tuple(planned.values())
 
 
 def continue_comparison(path: Path, config: RunConfig, listener: Listener) -> Compared:
@@ -300,8 +306,8 @@ class ComparisonRuns:
             return comparing.RunResult(item, "stopped", str(error))
         told = (path / ("report.json" if state.unproven else CERTIFICATE)).exists()
         done = state.stopped is not None and told
-        if done and (own := self._recording(item)):
-            roles.write_recording(Path(own), state)
+        if done and (recording := self._recording(item)):
+            roles.write_recording(Path(recording), state)
         if done:
             return comparing.RunResult(item, "finished", facts=facts)
         if (open_ := state.open_request) is not None:
@@ -422,13 +428,13 @@ def read_comparison(path: Path) -> tuple[comparing.ComparisonPlan, tuple[compari
         failed = {run.planned: run.reason for run in found.runs if run.status == "failed"}
     results = []
     for item in comparing.schedule_runs(plan):
-        own = path / pages.RUNS / item.place
-        if not has_begun(own):
+        folder = path / pages.RUNS / item.place
+        if not has_begun(folder):
             results.append(
                 comparing.RunResult(item, "failed" if item in failed else "not begun", failed.get(item, ""))
             )
             continue
-        state, facts = journal_facts(own)
+        state, facts = journal_facts(folder)
         done: comparing.RunStatus = "finished" if state.stopped is not None else "stopped"
         status: comparing.RunStatus = "failed" if item in failed and done == "stopped" else done
         results.append(comparing.RunResult(item, status, failed.get(item, ""), facts))

@@ -12,10 +12,12 @@ from typing import Any
 from tests.plugins.exports.cuda_users import USERS, cuda_result
 from tests.samples import DEVICE, a_problem
 from tunesmith.deliver.artefact import DeviceResult
+from tunesmith.plugins.repo.apply.apply import Applied, apply_result
 from tunesmith.plugins.repo.extract.draft import text_digest
 from tunesmith.problem.problem import Origin
 from tunesmith.run.candidates import Templates
 from tunesmith.run.figures import Figure
+from tunesmith.session.progress import listener_of
 from tunesmith.session.result import Run
 
 # It fails on what `WRONG` in the environment of nobody but a test names.
@@ -57,8 +59,8 @@ def git(folder: Path, *words: str) -> str:
 def origin(folder: Path, **more: str) -> Origin:
     path = "csrc/scale.cu"
     text = (folder / path).read_bytes().decode()
-    own: dict[str, Any] = {"repository": str(folder), **more}
-    return Origin(path, (4, 8), (f"{path}:13", f"{path}:15"), ((path, text_digest(text)),), **own)
+    more = {"repository": str(folder), **more}
+    return Origin(path, (4, 8), (f"{path}:13", f"{path}:15"), ((path, text_digest(text)),), **more)
 
 
 def delivered(where: Origin | None, **changes: Any) -> DeviceResult:
@@ -72,6 +74,11 @@ def a_run(folder: Path, speedup: float = 2.0) -> Run:
     workloads = (SimpleNamespace(weight=1.0, figure=Figure(speedup, speedup, speedup)),)
     report: Any = SimpleNamespace(finished=True, workloads=workloads, problem="scale", language="cuda")
     return Run(report, folder, "tunesmith resume x")
+
+
+def applied(run: Run, repo: Path, **wish: Any) -> Applied:
+    where = origin(repo) if "where" not in wish else wish.pop("where")
+    return apply_result(run, delivered(where), listener_of(None), **wish)
 
 
 def python(script: str) -> str:

@@ -14,12 +14,20 @@ from typing import Any
 import pytest
 
 from tests.plugins.exports.cuda_users import USERS
-from tests.plugins.repo.apply.repositories import BENCH, a_run, delivered, git, origin, python, repository
+from tests.plugins.repo.apply.repositories import (
+    BENCH,
+    a_run,
+    applied,
+    delivered,
+    git,
+    origin,
+    python,
+    repository,
+)
 from tests.plugins.repo.capture.made_up import capture, kernel, launch
 from tests.samples import a_problem
 from tunesmith.base.errors import BadInput
-from tunesmith.plugins.repo.apply import apply
-from tunesmith.plugins.repo.apply.apply import Applied, apply_result, undo_run
+from tunesmith.plugins.repo.apply.apply import apply_result, undo_run
 from tunesmith.plugins.repo.apply.changes import RepositoryChanges
 from tunesmith.plugins.repo.capture.records import write_capture
 from tunesmith.plugins.repo.extract.draft import text_digest
@@ -27,26 +35,6 @@ from tunesmith.session.progress import listener_of
 from tunesmith.session.result import Run
 
 TEST, TIME = python("tests.py"), python("bench.py")
-
-
-@pytest.fixture(autouse=True)
-def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "find_nvcc", lambda: None)
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    return repository(tmp_path / "repo")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return a_run(tmp_path / "runs" / "scale")
-
-
-def applied(run: Run, repo: Path, **wish: Any) -> Applied:
-    where = origin(repo) if "where" not in wish else wish.pop("where")
-    return apply_result(run, delivered(where), listener_of(None), **wish)
 
 
 def is_clean(repo: Path) -> bool:
@@ -58,7 +46,6 @@ def test_it_is_patched_tested_and_timed_in_alternation(repo: Path, run: Run) -> 
     assert (done.ending, done.delivered, len(done.tested)) == ("applied", 1, 2)
     assert done.files == ("csrc/scale_tuned.cuh", "csrc/scale.cu")
     assert done.launches == ("csrc/scale.cu:13", "csrc/scale.cu:15")
-    assert done.bench is not None
     assert (done.bench.before, done.bench.after) == ((10.0,) * 3, (8.0,) * 3)
     assert done.bench.gain == 1.25
     # The first after each change of files is not counted.
@@ -147,7 +134,6 @@ def test_what_fails_before_is_the_users_to_mend(repo: Path, run: Run) -> None:
 
 def test_a_build_is_made_whenever_files_change(repo: Path, run: Run) -> None:
     done = applied(run, repo, build="echo built >> ran", bench=TIME, rounds=1)
-    assert done.bench is not None
     assert done.bench.unit == "s"
     assert (repo / "ran").read_text().split() == ["built", "before", "before", "built", "after", "after"]
 
@@ -201,7 +187,6 @@ def test_what_cannot_be_applied_is_said(repo: Path, run: Run, tmp_path: Path) ->
         applied(run, repo, where=replace(origin(repo), repository=str(tmp_path / "gone")))
     assert "--repo" in (caught.value.hint or "")
     result = delivered(None)
-    assert result.templates is not None
     (launch,) = result.templates.problem.launches
     launches = (replace(launch, entry="own::scale_of_fields"),)
     result.templates.problem = replace(result.templates.problem, launches=launches)
@@ -236,9 +221,7 @@ def test_a_file_with_a_kernel_of_its_own_of_that_name_stays(tmp_path: Path, run:
 
 
 @pytest.mark.parametrize("include", [("b/include",), ()])
-def test_a_kernel_of_that_name_in_a_folder_of_headers_is_another_one(
-    tmp_path: Path, run: Run, include: tuple[str, ...]
-) -> None:
+def test_a_kernel_of_that_name_in_a_folder_of_headers_is_another_one(tmp_path, run, include):
     repo = repository(tmp_path / "repo", committed=False)
     (repo / "b" / "include" / "own").mkdir(parents=True)
     head, tail = USERS.split("// each", 1)
@@ -268,7 +251,6 @@ def test_what_one_launch_promises_changes_that_launch_alone(repo: Path, run: Run
     first, *rest = problem.arguments
     problem = replace(problem, arguments=(replace(first, init=0.0), *rest))
     result = delivered(where)
-    assert result.templates is not None
     result.templates.problem = problem
     done = apply_result(run, result, listener_of(None), dry_run=True)
     assert done.launches == ("csrc/scale.cu:15",)
@@ -288,7 +270,6 @@ def test_the_gain_is_foretold_from_the_capture(repo: Path, run: Run, tmp_path: P
     write_capture(tmp_path, seen)
     where = origin(repo, capture=str(tmp_path), kernel="_Z5scale")
     done = applied(run, repo, where=where, bench=TIME, metric="step: (.*) ms", rounds=1)
-    assert done.foretold is not None
     assert (done.foretold.share, done.foretold.speedup) == (0.4, 2.0)
     assert done.foretold.gain == pytest.approx(1 / 0.8)
 
@@ -310,7 +291,6 @@ def test_a_call_that_was_killed_is_made_good_by_the_next(repo: Path, run: Run) -
     process.join(10)
     assert not is_clean(repo)
     changes = RepositoryChanges.of(run.folder)
-    assert changes is not None
     assert changes.record.status == "begun"
     assert applied(run, repo, where=where, test=TEST).ending == "applied"
     undo_run(run)

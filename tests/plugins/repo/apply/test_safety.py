@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.plugins.exports.cuda_users import USERS
-from tests.plugins.repo.apply.repositories import a_run, delivered, git, origin, python, repository
+from tests.plugins.repo.apply.repositories import a_run, applied, delivered, git, origin, python, repository
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.repo.apply import apply
-from tunesmith.plugins.repo.apply.apply import Applied, apply_result, apply_run, undo_run
+from tunesmith.plugins.repo.apply.apply import apply_result, apply_run, undo_run
 from tunesmith.plugins.repo.apply.changes import (
     RepositoryChanges,
     repository_locked,
@@ -26,25 +26,6 @@ from tunesmith.session.progress import listener_of
 from tunesmith.session.result import Run
 
 FILE = "csrc/scale.cu"
-
-
-@pytest.fixture(autouse=True)
-def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "find_nvcc", lambda: None)
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    return repository(tmp_path / "repo")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return a_run(tmp_path / "runs" / "scale")
-
-
-def applied(run: Run, repo: Path, **wish: Any) -> Applied:
-    return apply_result(run, delivered(wish.pop("where", None) or origin(repo)), listener_of(None), **wish)
 
 
 def only_patched(command: str) -> str:
@@ -93,9 +74,7 @@ def test_one_at_a_time_by_run_and_by_repository(repo: Path, run: Run, tmp_path: 
         undo_run(other)
 
 
-def test_a_run_may_be_named_from_where_one_is(
-    repo: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_may_be_named_from_where_one_is(repo, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(apply, "result_of", lambda run, target: delivered(origin(repo)))
     near = replace(run, folder=Path("runs") / "scale")
@@ -188,10 +167,7 @@ def test_what_a_repository_has_set_up_is_not_run(repo: Path, tmp_path: Path, whe
         ("runs", None, False),
     ],
 )
-def test_what_only_a_file_names_is_not_changed(
-    repo: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, named: str | None,
-    is_allowed: bool,
-) -> None:  # fmt: skip
+def test_what_only_a_file_names_is_not_changed(repo, run, tmp_path, monkeypatch, place, named, is_allowed):
     (repo / "vendored" / ".git").mkdir(parents=True)
     where = origin(repo)
     monkeypatch.chdir(tmp_path / place)
@@ -206,13 +182,10 @@ def test_what_only_a_file_names_is_not_changed(
 
 
 @pytest.mark.parametrize("status", ["begun", "applied"])
-def test_a_record_that_came_with_a_run_changes_nothing_elsewhere(
-    run: Run, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Any
-) -> None:
+def test_a_record_that_came_with_a_run_changes_nothing_elsewhere(run, repo, tmp_path, monkeypatch, status):
     """A forged record of an application puts back what its author wants to see in a user's file."""
     assert applied(run, repo).ending == "applied"
     kept = RepositoryChanges.of(run.folder)
-    assert kept is not None
     kept.mark(status)
     patched = (repo / FILE).read_bytes()
     monkeypatch.chdir(tmp_path)

@@ -140,7 +140,6 @@ def test_a_program_that_speaks_to_the_driver(tmp_path: Path) -> None:
     done, seen = swapped(tmp_path, words)
     assert (done.ending, done.fault) == ("swapped", "")
     assert seen == [0.0, 2.0, 0.0, 2.0]
-    assert done.counts is not None
     assert (done.counts.launches, done.counts.swapped, done.counts.unverified) == (4, 2, 2)
 
 
@@ -155,5 +154,4 @@ def test_a_program_of_nvcc(tmp_path: Path, stream: str) -> None:
     done, seen = swapped(tmp_path, [str(program)])
     assert (done.ending, done.fault) == ("swapped", "")
     assert seen == [0.0, 5.0, 0.0, 5.0], "three of them by the graph"
-    assert done.counts is not None
     assert (done.counts.ours, done.counts.swapped, done.counts.recorded) == (4, 3, 1)

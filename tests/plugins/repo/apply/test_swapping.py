@@ -73,11 +73,6 @@ def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path / "here")
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return a_run(tmp_path / "runs" / "scale")
-
-
 def tuned_result(image: bytes = b"tuned_scale", where: Origin | None = None, **tuned: Any) -> DeviceResult:
     """Of scale(float *x, int n, float factor), for factor 2 and n of 128 to 4096."""
     args = ("x", "n", "factor")
@@ -129,14 +124,12 @@ print(*ran())
 def test_launches_as_verified_are_swapped_and_all_others_are_the_originals(run: Run) -> None:
     done = swapped(run, LAUNCHES, rounds=2)
     assert done.ending == "swapped", done.fault
-    assert done.counts is not None
     assert (done.counts.launches, done.counts.ours, done.counts.swapped) == (7, 6, 2)
     assert (done.counts.left, done.counts.unverified, done.counts.processes) == (4, 4, 1)
     assert printed(run).split() == [
         *["tuned_scale/1"] * 2, f"{NAME}/4", f"{NAME}/1", f"{NAME}/5", f"{NAME}/4", "other/1"
     ]  # fmt: skip
     assert "tuned" not in printed(run, "before")
-    assert done.bench is not None
     assert (len(done.bench.before), len(done.bench.after), done.bench.unit) == (2, 2, "s")
     assert any(note.startswith("as they are, 4: sizes, values") for note in done.notes)
     assert os.listdir() == []
@@ -146,9 +139,7 @@ def test_launches_as_verified_are_swapped_and_all_others_are_the_originals(run: 
 
 def test_every_way_to_a_launch_leads_through_the_library(run: Run) -> None:
     """By name, by the driver's own search, with arguments in a buffer, with a configuration."""
-    done = swapped(
-        run,
-        """
+    text = """
 class Config(ctypes.Structure):
     _fields_ = [("grid", I * 3), ("block", I * 3), ("shared", I), ("stream", P), ("attributes", P)]
     _fields_ += [("count", I)]
@@ -177,17 +168,14 @@ extra = (V * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), None)
 assert cuda.cuLaunchKernel(scale, 4, 1, 1, 128, 1, 1, 0, None, None, extra) == 0
 assert floats(x, 512)[511] == 32.0, floats(x, 512)[511]
 print(*ran())
-""",
-    )
+"""
+    done = swapped(run, text)
     assert done.ending == "swapped", done.fault
-    assert done.counts is not None
     assert (done.counts.ours, done.counts.swapped, done.counts.attributes) == (5, 4, 1)
     assert printed(run).split().count("tuned_scale/1") == 4
 
 
-def test_a_name_in_words_is_found_in_the_capture_and_tests_say_what_was_swapped(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_name_in_words_is_found_in_the_capture_and_tests_say_what_was_swapped(run, tmp_path):
     shown = "scale(float*, int, float)"
     write_capture(tmp_path, capture(kernel(NAME, launch(seconds=0.4), demangled=shown), span=1.0))
     done = swapped(run, LAUNCHES, kernel=shown, capture=str(tmp_path), test="true")
@@ -228,7 +216,6 @@ def test_a_program_that_is_linked_with_the_driver(run: Run, tmp_path: Path) -> N
     words = [COMPILER, "-w", "-o", str(made), str(source), f"-L{driver()}", "-l:libcuda.so.1"]
     subprocess.run(words, check=True, env={k: v for k, v in os.environ.items() if k != "LIBRARY_PATH"})
     counts = swapped(run, "", swap=[str(made)]).counts
-    assert counts is not None
     assert (counts.launches, counts.swapped) == (1, 1)
     assert printed(run).strip() == "tuned_scale/1"
 
@@ -241,7 +228,6 @@ for layout in (((0, 8), (8, 4)), ((0, 8), (8, 8), (16, 4)), ((0, 8), (8, 4), (12
 launch(scale, 4, 128, P(x), I(512), F(2.0))
 """
     counts = swapped(run, text).counts
-    assert counts is not None
     assert (counts.ours, counts.swapped, counts.parameters) == (4, 1, 3)
 
 
@@ -253,7 +239,6 @@ cuda.cuModuleUnload(None)
 launch(scale, 4, 128, P(x), I(512), F(2.0))
 """
     counts = swapped(run, text).counts
-    assert counts is not None
     assert (counts.launches, counts.ours, counts.swapped) == (2, 1, 1)
 
 
@@ -269,16 +254,13 @@ node = (ctypes.c_void_p * 9)(scale)
 assert cuda.cuGraphAddKernelNode_v2(None, None, None, ctypes.c_size_t(0), node) == 0
 """
     done = swapped(run, text)
-    assert done.counts is not None
     assert (done.counts.swapped, done.counts.recorded, done.counts.nodes) == (2, 1, 1)
     assert printed(run).strip() == "tuned_scale"
     assert any("1 swapped launch went into graphs" in note for note in done.notes)
     assert any("1 node of the kernel in graphs" in note for note in done.notes)
 
 
-def test_nodes_of_any_kind_that_are_added_to_graphs_are_counted_where_they_are_of_the_kernel(
-    run: Run,
-) -> None:
+def test_nodes_of_any_kind_that_are_added_to_graphs_are_counted_where_they_are_of_the_kernel(run):
     text = """
 V, P64 = ctypes.c_void_p, ctypes.c_uint64
 def node(function, kernel, kind=0):
@@ -298,7 +280,6 @@ assert added(12030, None, None, None, None, 0, node(scale, None)) == 0
 print([cuda.played_node(number).decode() for number in range(1, 6)])
 """
     done = swapped(run, text)
-    assert done.counts is not None
     assert (done.counts.nodes, done.counts.swapped) == (4, 1)
     assert printed(run).strip() == str([NAME, NAME, "_Z5otherPfif", NAME, NAME])
 
@@ -323,7 +304,6 @@ if len(sys.argv) > 1:
     os.kill(os.getpid(), 9)
 """
     counts = swapped(run, text).counts
-    assert counts is not None
     assert counts.swapped == counts.launches == 2 * (800 + 1)
     assert counts.processes == 4
 
@@ -352,9 +332,7 @@ def test_a_program_that_fails_with_swapped_launches_is_told(run: Run) -> None:
     assert caught.value.exit_code == 3
 
 
-def test_metric_test_and_what_amdahl_foretells(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_metric_test_and_what_amdahl_foretells(run, tmp_path, capsys):
     write_capture(tmp_path, capture(kernel(NAME, launch(seconds=0.4)), span=1.0))
     text = """
 launch(scale, 4, 128, P(x), I(512), F(2.0))
@@ -362,9 +340,7 @@ print("step:", 8.0 if "tuned" in ran()[0] else 10.0, "ms")
 """
     metric = r"step: ([\d.]+) ms"
     done = swapped(run, text, metric=metric, rounds=3, capture=tmp_path, test="true")
-    assert done.bench is not None
     assert (done.bench.before, done.bench.after, done.bench.gain) == ((10.0,) * 3, (8.0,) * 3, 1.25)
-    assert done.foretold is not None
     assert done.foretold.gain == pytest.approx(1.25)
     assert len(done.tested) == 2
     show_applied(done, as_json=False)
@@ -393,9 +369,7 @@ print("step:", 8.0 if "tuned" in ran()[0] else 10.0, "ms")
         ("cuda.cuLaunchKernel", "used CUDA, but launched no kernel", DeviceMissing),
     ],
 )
-def test_where_nothing_can_be_swapped_that_is_said(
-    run: Run, text: str, fault: str, kind: type[Exception]
-) -> None:
+def test_where_nothing_can_be_swapped_that_is_said(run, text, fault, kind):
     with pytest.raises(kind, match=fault):
         swapped(run, text)
 
@@ -429,21 +403,16 @@ def test_what_is_refused_before_anything_runs(run: Run, monkeypatch: pytest.Monk
         swapped(run, "")
 
 
-def test_a_name_can_be_given_and_folders_may_be_called_anything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_can_be_given_and_folders_may_be_called_anything(tmp_path, monkeypatch):
     monkeypatch.setattr(swap, "build_library", BUILD)
     run = a_run(tmp_path / "my runs: all" / "scale")
     nameless = Origin("k.cu", (1, 2), ("k.cu:5",), ())
     text = "launch(scale, 4, 128, P(x), I(512), F(2.0))"
     done = swapped(run, text, tuned_result(where=nameless), kernel=NAME)
-    assert done.counts is not None
     assert (done.kernel, done.counts.swapped) == (NAME, 1)
 
 
-def test_a_program_that_loads_libraries_first_keeps_them(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_program_that_loads_libraries_first_keeps_them(run, monkeypatch, tmp_path):
     monkeypatch.setenv("LD_PRELOAD", "libm.so.6")
     found = commands.swap_environment(tmp_path / "swap.so", tmp_path)
     assert found["LD_PRELOAD"] == f"{tmp_path}/swap.so:libm.so.6"

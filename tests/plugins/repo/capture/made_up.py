@@ -71,35 +71,14 @@ def pointer(size: int, base: int = 1 << 40, offset: int = 0, least: int = 0) -> 
 def launch(
     *arguments: CapturedArgument, seconds: float = 1e-3, count: int = 1, number: int = 0
 ) -> CapturedLaunch:
-    return CapturedLaunch(
-        number,
-        (1, 1, 1),
-        (32, 1, 1),
-        0,
-        (0, 0, 0),
-        0,
-        (0,),
-        count,
-        count,
-        seconds,
-        seconds / count,
-        arguments,
-    )
+    shape = ((1, 1, 1), (32, 1, 1), 0, (0, 0, 0), 0, (0,))
+    return CapturedLaunch(number, *shape, count, count, seconds, seconds / count, arguments)
 
 
 def kernel(name: str, *launches: CapturedLaunch, demangled: str = "", image: str = "ab") -> CapturedKernel:
-    numbers = [one.count for one in launches]
+    count, timed = sum(one.count for one in launches), sum(one.timed for one in launches)
     seconds = sum(one.seconds for one in launches)
-    return CapturedKernel(
-        name,
-        demangled or name,
-        image,
-        "",
-        sum(numbers),
-        sum(one.timed for one in launches),
-        seconds,
-        launches,
-    )
+    return CapturedKernel(name, demangled or name, image, "", count, timed, seconds, launches)
 
 
 def capture(*kernels: CapturedKernel, span: float = 1.0, copies: float = 0.0) -> Capture:

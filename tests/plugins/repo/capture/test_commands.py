@@ -8,9 +8,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from tests.end_to_end.asking import quickly as command
 from tests.plugins.repo.capture.made_up import capture, kernel, launch, pointer
 from tests.plugins.repo.capture.played import PRELUDE, driver, library, needs_compiler
-from tests.running import tunesmith as command
+from tests.running import tunesmith
 from tunesmith.plugins.repo.capture.records import write_capture
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jevil\u202e_kernel | a\nb"
@@ -88,7 +89,7 @@ def test_what_cannot_be_run_or_shown(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_a_program_without_cuda(tmp_path: Path) -> None:
-    ended = command(tmp_path, "capture", "--", sys.executable, "-c", "print('its own words')")
+    ended = tunesmith(tmp_path, "capture", "--", sys.executable, "-c", "print('its own words')")
     assert ended.code == 5
     assert "its own words" in ended.out
     assert "launched nothing on a GPU" in ended.err
@@ -101,7 +102,7 @@ def test_launches_of_ones_own_process(tmp_path: Path) -> None:
 import tunesmith, tunesmith.plugins.repo.capture.capture as building
 import pathlib, shutil
 building.cupti_paths = lambda _program: [{str(driver() / "libcuda.so.1")!r}]
-building.build = lambda folder: pathlib.Path(shutil.copy({str(library())!r}, folder / "watch.so"))
+building.build_watcher = lambda folder: pathlib.Path(shutil.copy({str(library())!r}, folder / "watch.so"))
 cuda.cuInit(0)
 scale, x = function(*SCALE), memory(4096)
 launch(scale, 1, 32, P(x), I(1), F(1.0))

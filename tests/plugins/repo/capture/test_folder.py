@@ -83,10 +83,8 @@ def test_a_kept_kernels_name() -> None:
 def test_images_that_are_no_cubins() -> None:
     assert found_image(b"nothing of it", "d", [b"work"]) is None
     ptx = found_image(b"//\n.version 8.0\n.entry work() {}", "d", [b"work"])
-    assert ptx is not None
     assert ptx.image.kind == "ptx"
     damaged = found_image(b"\x7fELF\x02\x01 work", "d", [b"work"])
-    assert damaged is not None
     assert (damaged.image.kind, damaged.kernels) == ("bin", {})
 
 

@@ -19,9 +19,7 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kernels_of_a_graph_are_counted_as_often_as_it_is_launched(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 cuda.cuInit(0)
 scale, x = function(*SCALE), memory(64)
 launch(scale, 1, 32, P(x), I(3), F(1.0))
@@ -31,8 +29,8 @@ cuda.played_end()
 cuda.played_instantiate()
 for _ in range(7):
     cuda.played_graph()
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     launches = {launch.grid[0]: launch for launch in only(capture).launches}
     assert {grid: launch.count for grid, launch in launches.items()} == {1: 1, 2: 7, 3: 7}
     assert [launches[grid].in_graph for grid in (1, 2, 3)] == [False, True, True]
@@ -43,9 +41,7 @@ for _ in range(7):
 
 
 def test_kernels_that_a_program_adds_to_a_graph_node_by_node_are_counted(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 cuda.cuInit(0)
 scale, x = function(*SCALE), memory(64)
 class Node(ctypes.Structure):
@@ -68,8 +64,8 @@ assert cuda.cuGraphAddNode_v2(None, None, None, None, none, ctypes.byref(node(9,
 cuda.played_instantiate()
 for _ in range(7):
     cuda.played_graph()
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     launches = {launch.grid[0]: launch for launch in only(capture).launches}
     assert {grid: launch.count for grid, launch in launches.items()} == {2: 7, 3: 7, 4: 7}
     assert all(launch.in_graph for launch in launches.values())

@@ -49,12 +49,6 @@ def test_whose_kernels_they_are(ranked: dict[str, RankedKernel], name: str, kind
     assert ranked[name].tunable is (kind is KernelKind.CUSTOM)
 
 
-def test_all_others_are_pytorchs(ranked: dict[str, RankedKernel]) -> None:
-    rest = [one for name, one in ranked.items() if "at::native" in name]
-    assert len(rest) >= 4
-    assert {one.kind for one in rest} == {KernelKind.TORCH}
-
-
 def test_the_slow_one_is_first_and_far_from_its_floor(capture: Capture) -> None:
     first = rank_kernels(capture)[0]
     assert first.demangled == "slow_copy(Both)"
@@ -88,8 +82,7 @@ def test_a_trace_as_the_library_wrote_it_there() -> None:
     """Of the same program, with --exact and --keep; before kept launches were timed."""
     data = gzip.decompress((FIXTURES / "captures" / "h200-exact.trace.gz").read_bytes())
     trace = read_trace("1510", data)
-    assert trace is not None
-    assert trace.notes == ()
+    assert not trace.notes
     program = CapturedProgram(("python3", "bench.py"), "", 12.0, 0)
     made = assemble_capture(program, [trace], StoredFiles(), demangle_names)
     assert made.kernels[0].demangled.startswith("void at::native::radixSortKVInPlace")

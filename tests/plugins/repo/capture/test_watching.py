@@ -33,16 +33,14 @@ def only(capture: Capture) -> CapturedKernel:
 
 
 def test_launches_are_seen_with_geometry_time_and_arguments(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 cuda.cuInit(0)
 scale, x = function(*SCALE), memory(4096)
 for _ in range(3):
     launch(scale, 4, 128, P(x + 1024), I(100), F(2.0), shared=64)
 launch(scale, 2, 256, P(x), I(50), F(2.0), stream=0x5000)
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     kernel = only(capture)
     assert (kernel.name, kernel.demangled) == ("_Z5scalePfif", "scale(float*, int, float)")
     assert (kernel.count, kernel.timed, kernel.registers, kernel.ptx_version) == (4, 4, 24, 90)
@@ -55,7 +53,6 @@ launch(scale, 2, 256, P(x), I(50), F(2.0), stream=0x5000)
     assert (pointer.offset, pointer.size, count.offset, factor.offset) == (0, 8, 8, 12)
     assert struct.unpack("<i", count.value) == (100,)
     assert struct.unpack("<f", factor.value) == (2.0,)
-    assert pointer.memory is not None
     assert (pointer.memory.size, pointer.memory.offset, pointer.memory.extent) == (4096, 1024, 3072)
     assert pointer.memory.alignment >= 512
     assert count.memory is None
@@ -66,15 +63,13 @@ launch(scale, 2, 256, P(x), I(50), F(2.0), stream=0x5000)
 
 
 def test_addresses_alone_make_no_other_launch_and_the_smallest_extent_is_kept(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 cuda.cuInit(0)
 scale, x = function(*SCALE), memory(1 << 20)
 for i in range(600):
     launch(scale, 1, 32, P(x + 512 * i), I(1), F(1.0))
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     (launch,) = only(capture).launches
     assert launch.count == 600
     (pointer,) = launch.arguments[0].pointers
@@ -97,30 +92,26 @@ for i in range(100):
 
 
 def test_pointers_inside_a_struct_are_found(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 cuda.cuInit(0)
 class Plan(ctypes.Structure):
     _fields_ = [("a", P), ("b", P), ("n", I)]
 launch(function("_Z4plan4Plan", (0, 24)), 1, 32, Plan(memory(256), memory(512), 8))
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     (argument,) = only(capture).launches[0].arguments
     assert [(p.at, p.memory.size) for p in argument.pointers] == [(0, 256), (8, 512)]
     assert argument.memory is None
 
 
 def test_which_launches_follow_each_other_on_a_stream(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 cuda.cuInit(0)
 a, b, c = (function(name) for name in "abc")
 for _ in range(5):
     launch(a, 1, 32); launch(c, 1, 32, stream=0x9000); launch(b, 1, 32)
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     number = {kernel.name: kernel.launches[0].number for kernel in capture.kernels}
     pairs = {(one.before, one.after): one.count for one in capture.successions}
     assert pairs[number["a"], number["b"]] == 5
@@ -205,15 +196,13 @@ launch(function(*SCALE), 1, 32, P(memory(1 << 20)), I(4), F(3.0))
     ("ending", "code"), [("os.kill(os.getpid(), 9)", -9), ("os.abort()", -6), ("os._exit(7)", 7)]
 )
 def test_a_program_that_crashes_leaves_what_it_did(tmp_path: Path, ending: str, code: int) -> None:
-    capture = seen(
-        tmp_path,
-        f"""
+    text = f"""
 cuda.cuInit(0)
 for _ in range(1000):
     launch(function("_Z4workv"), 1, 32)
 {ending}
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     assert only(capture).count == 1000
     assert capture.program.exit_code == code
     assert not capture.program.processes[0].ended
@@ -221,9 +210,7 @@ for _ in range(1000):
 
 
 def test_a_program_that_forks_and_starts_others(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 import subprocess
 if len(sys.argv) == 1:
     subprocess.run([sys.executable, "-c", open("/proc/self/cmdline").read().split(chr(0))[2], "child"])
@@ -235,8 +222,8 @@ if not pid:
     os._exit(0)
 os.waitpid(pid, 0)
 launch(function("_Z4workv"), 1, 32)
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     assert only(capture).count == 4, "of a child that has its parent's CUDA nothing is seen"
     assert len(capture.program.processes) == 2
     assert any("forked" in note for note in capture.notes)
@@ -278,9 +265,7 @@ time.sleep(60)
 
 
 def test_launches_of_many_threads(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 import threading
 cuda.cuInit(0)
 scale, x = function(*SCALE), memory(4096)
@@ -289,8 +274,8 @@ def work(i):
         launch(scale, 1 + i, 32, P(x), I(0), F(1.0))
 threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
 [t.start() for t in threads]; [t.join() for t in threads]
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     assert sorted(launch.count for launch in only(capture).launches) == [300] * 4
 
 
@@ -305,14 +290,12 @@ cuda.played_contention(function(*SCALE), P(memory(4096)))
 
 
 def test_a_kernel_without_a_call_is_known_by_its_name(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
+    text = """
 cuda.cuInit(0)
 launch(function("parent"), 1, 32)
 cuda.played_child(function("child"), 5)
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     child = next(kernel for kernel in capture.kernels if kernel.name == "child")
     assert (child.count, child.launches[0].grid, child.launches[0].complete) == (1, (5, 1, 1), False)
 
@@ -329,14 +312,12 @@ launch(work, 1, 2048); launch(work, 1, 32)
 
 
 def test_names_that_nobody_would_choose(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        r"""
+    text = r"""
 cuda.cuInit(0)
 for name in (b"\x1b[2J\x1b]0;owned\x07evil", b"\xff\xfe\x80", b"", b"_Z" + b"9" * 50000, b"a" * 60000):
     launch(function(name), 1, 32)
-""",
-    )
+"""
+    capture = seen(tmp_path, text)
     names = {kernel.name for kernel in capture.kernels}
     assert "\\xff\\xfe\\x80" in names
     assert "" in names

@@ -9,13 +9,19 @@ from typing import Any
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.plugins.repo.extract.compiling import here
+from tests.plugins.repo.extract.compiling import here, problem_of
 from tests.plugins.repo.extract.test_seen import capture, kernel, launch
 from tunesmith.base.errors import BadInput
 from tunesmith.expert.drafts.bare import KnownWorkload
 from tunesmith.plugins.repo.capture.records import Succession
-from tunesmith.plugins.repo.extract.draft import LaunchDraft, merge_drafts, tensor_identity
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_call, followed_by
+from tunesmith.plugins.repo.extract.draft import (
+    Extraction,
+    ExtractionWish,
+    LaunchDraft,
+    merge_drafts,
+    tensor_identity,
+)
+from tunesmith.plugins.repo.extract.extract import extract_call, followed_by
 from tunesmith.plugins.repo.extract.tree import TextTree
 
 SOURCE = """
@@ -70,7 +76,7 @@ def test_a_call_is_one_problem_with_several_launches() -> None:
     assert ("sum_rows" in text, "divide" in text, "squared" in text, "elsewhere" in text) == (
         True, True, True, False,
     )  # fmt: skip
-    read = tomllib.loads(dict(found.files)["problem.toml"])
+    read = problem_of(found)
     assert [(one["entry"], one["args"]) for one in read["launch"]] == [
         ("sum_rows", ["sums", "x", "rows", "cols"]),
         ("divide", ["out", "x", "sums", "epsilon", "rows", "cols"]),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from typing import Any
-
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.plugins.repo.extract.compiling import here
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
+from tests.plugins.repo.extract.compiling import of_text, problem_of
+from tunesmith.plugins.repo.extract.draft import Extraction
 from tunesmith.plugins.repo.extract.host import host_launches
 from tunesmith.plugins.repo.extract.slice import FRAMEWORK, find_kernel
 from tunesmith.plugins.repo.extract.tree import TextTree
@@ -55,10 +52,8 @@ void launch(T* out, const T* x, float factor, int n) {
 """
 
 
-def taken(text: str, **wish: Any) -> Extraction:
-    return extract_kernel(
-        TextTree((("a.cu", KERNEL + text),)), ExtractionWish("scaled", trim=False, **wish), compilers=here
-    )
+def taken(text: str) -> Extraction:
+    return of_text(KERNEL + text, "scaled")
 
 
 @needs_nvrtc
@@ -66,7 +61,7 @@ def test_code_that_a_macro_is_handed_is_read_for_each_of_its_types() -> None:
     found = taken(PASTED)
     assert found.entry == "scaled<8, at::Half, at::acc_type<at::Half, true>>"
     assert found.stands_alone, found.missing
-    read = tomllib.loads(dict(found.files)["problem.toml"])
+    read = problem_of(found)
     assert read["launch"]["grid"] == ["ceildiv(n, 256)"]
 
 
@@ -112,7 +107,7 @@ def test_a_switch_names_its_constant_by_an_argument() -> None:
     }
     void run(float* out, int n) { if (n) { launch<32, input_t>(out, n); } }
     """
-    found = extract_kernel(TextTree((("a.cu", text),)), ExtractionWish("summed", trim=False), compilers=here)
+    found = of_text(text, "summed")
     assert found.entry == "summed<true, 32, __half>"
     assert found.stands_alone, found.missing
 
@@ -138,7 +133,7 @@ def test_a_struct_whose_name_comes_last_is_found() -> None:
     struct { int first; int count; } typedef Span;
     __global__ void scaled(float* out, const Span* spans) { out[spans[blockIdx.x].first] = spans[0].count; }
     """
-    found = extract_kernel(TextTree((("a.cu", text),)), ExtractionWish("scaled", trim=False), compilers=here)
+    found = of_text(text, "scaled")
     assert found.stands_alone, found.missing
 
 
@@ -151,8 +146,7 @@ def test_a_frameworks_types_are_for_devices_alone() -> None:
       if (threadIdx.x < n) out[threadIdx.x] = -at::numeric_limits<T>::max();
     }
     """
-    wish = ExtractionWish("scaled<c10::BFloat16>", trim=False)
-    found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
+    found = of_text(text, "scaled<c10::BFloat16>")
     assert found.stands_alone, found.missing
     assert "__host__ __device__" not in dict(found.files)[FRAMEWORK]
 
@@ -168,6 +162,5 @@ def test_the_standards_limits_of_a_frameworks_types() -> None:
       if (threadIdx.x < n) out[threadIdx.x] = most<T>;
     }
     """
-    wish = ExtractionWish("scaled<c10::Float8_e4m3fn>", trim=False)
-    found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
+    found = of_text(text, "scaled<c10::Float8_e4m3fn>")
     assert found.stands_alone, found.missing

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.plugins.repo.extract.compiling import here
+from tests.plugins.repo.extract.compiling import arguments_of, here, of_text, problem_of
 from tunesmith.expert.drafts.bare import KnownWorkload
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
-from tunesmith.plugins.repo.extract.tree import Repository, TextTree
+from tunesmith.plugins.repo.extract.draft import Extraction, ExtractionWish
+from tunesmith.plugins.repo.extract.extract import extract_kernel
+from tunesmith.plugins.repo.extract.tree import Repository
 
 ROOT = Path(__file__).parent / "repository"
 
@@ -22,18 +21,6 @@ ROOT = Path(__file__).parent / "repository"
 def taken(kernel: str, file: str | None = None, workloads: tuple[KnownWorkload, ...] = ()) -> Extraction:
     wish = ExtractionWish(kernel, file, workloads=workloads, trim=False)
     return extract_kernel(Repository(ROOT), wish, compilers=here)
-
-
-def problem(found: Extraction) -> dict[str, Any]:
-    return tomllib.loads(dict(found.files)["problem.toml"])
-
-
-def arguments(found: Extraction) -> dict[str, dict[str, Any]]:
-    return {argument["name"]: argument for argument in problem(found)["argument"]}
-
-
-def of_text(text: str, kernel: str) -> Extraction:
-    return extract_kernel(TextTree((("a.cu", text),)), ExtractionWish(kernel, trim=False), compilers=here)
 
 
 @needs_nvrtc
@@ -50,7 +37,7 @@ def test_the_instance_is_that_of_the_hosts_dispatch() -> None:
 @needs_nvrtc
 def test_arguments_shapes_and_launch_are_filled_in() -> None:
     found = taken("scale_rows_kernel")
-    listed = arguments(found)
+    listed = arguments_of(found)
     assert listed["out"]["type"] == "bfloat16*"
     assert listed["out"]["shape"] == listed["input"]["shape"] == ["rows", "hidden"]
     assert listed["weight"]["shape"] == ["hidden"]
@@ -63,14 +50,14 @@ def test_arguments_shapes_and_launch_are_filled_in() -> None:
     assert listed["epsilon"]["value"] == "FILL"
     text = dict(found.files)["problem.toml"]
     assert "the host passes epsilon" in text
-    launch = problem(found)["launch"]
+    launch = problem_of(found)["launch"]
     assert launch["grid"] == ["rows"]
     assert launch["block"] == ["min(hidden, 1024)"]
 
 
 @needs_nvrtc
 def test_checks_and_dispatch_are_the_contract() -> None:
-    contract = problem(taken("scale_rows_kernel"))["contract"]
+    contract = problem_of(taken("scale_rows_kernel"))["contract"]
     assert contract["hidden"]["multiple_of"] == 8  # the check says 4, the branch of this instance 8
     assert set(contract) == {"rows", "hidden"}
 
@@ -80,8 +67,8 @@ def test_checks_and_dispatch_are_the_contract() -> None:
 def test_another_instance_takes_the_other_branch() -> None:
     found = taken("scale_rows_kernel<float, 4>")
     assert found.entry == "own::scale_rows_kernel<float, 4>"
-    assert arguments(found)["out"]["type"] == "float32*"
-    contract = problem(found)["contract"]
+    assert arguments_of(found)["out"]["type"] == "float32*"
+    contract = problem_of(found)["contract"]
     assert contract["hidden"]["multiple_of"] == 4
     assert contract["require"] == ["not hidden % 8 == 0"]
 
@@ -92,7 +79,7 @@ def test_workloads_that_are_given_leave_one_fill() -> None:
     workload = KnownWorkload("decode", (("rows", 16), ("hidden", 4096)))
     found = taken("scale_rows_kernel", None, (workload,))
     assert found.fills == 1  # epsilon
-    read = problem(found)
+    read = problem_of(found)
     assert read["workloads"] == {"decode": {"rows": 16, "hidden": 4096}}
     assert read["contract"]["hidden"] == {"min": 8, "max": 4096, "multiple_of": 8}
 
@@ -101,10 +88,10 @@ def test_workloads_that_are_given_leave_one_fill() -> None:
 def test_a_plain_launch_with_a_rounded_division() -> None:
     found = taken("twice", "csrc/more.cu")
     assert found.stands_alone
-    launch = problem(found)["launch"]
+    launch = problem_of(found)["launch"]
     assert launch["grid"] == ["ceildiv(n, 256)"]
     assert launch["block"] == ["256"]
-    assert arguments(found)["out"]["shape"] == ["n"]
+    assert arguments_of(found)["out"]["shape"] == ["n"]
 
 
 @needs_nvrtc
@@ -149,8 +136,7 @@ def test_unreadable_host_code_keeps_nobody_from_the_slice() -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize(
-    ("passed", "line"),
-    [("nullptr", 'type = "uint64"'), ("x.data_ptr<float>()", 'type = "float32*"')],
+    ("passed", "line"), [("nullptr", 'type = "uint64"'), ("x.data_ptr<float>()", 'type = "float32*"')]
 )
 def test_null_pointers_are_numbers(passed: str, line: str) -> None:
     text = f"""
@@ -181,7 +167,7 @@ def test_a_launch_through_a_variable_is_the_kernels() -> None:
     """
     found = of_text(text, "k")
     assert found.entry == "k<float>"
-    assert problem(found)["launch"] == {"grid": ["ceildiv(n, 64)"], "block": ["64"]}
+    assert problem_of(found)["launch"] == {"grid": ["ceildiv(n, 64)"], "block": ["64"]}
 
 
 @needs_nvrtc
@@ -233,8 +219,8 @@ def test_a_macro_is_what_it_is_where_it_stands() -> None:
     void second(float* out, int n) { LAUNCH(64); }
     #undef LAUNCH
     """
-    assert problem(of_text(text, "k"))["launch"]["block"] == ["96"]
-    assert problem(of_text(text, "other"))["launch"]["block"] == ["64"]
+    assert problem_of(of_text(text, "k"))["launch"]["block"] == ["96"]
+    assert problem_of(of_text(text, "other"))["launch"]["block"] == ["64"]
 
 
 @needs_nvrtc

@@ -11,6 +11,7 @@ import pytest
 import tunesmith
 from tests.cuda_here import needs_nvrtc
 from tunesmith.base.errors import BadInput, WaitingForModel
+from tunesmith.plugins.repo.extract.draft import Extraction
 from tunesmith.plugins.repo.extract.extract import NOT_PROVEN
 from tunesmith.plugins.repo.extract.fill import (
     ATTEMPTS,
@@ -20,7 +21,6 @@ from tunesmith.plugins.repo.extract.fill import (
     values_of,
 )
 from tunesmith.plugins.repo.extract.slice import BuildAttempt
-from tunesmith.plugins.repo.extract.wishes import Extraction
 from tunesmith.run.events import NoReply, Reply, Request
 
 KERNEL = """__global__ void scaled(float* out, const float* x, float factor, int n) {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import struct
-import tomllib
 from typing import Any
 
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.plugins.repo.extract.compiling import here
+from tests.plugins.repo.extract.compiling import arguments_of, of_text, problem_of
 from tests.plugins.repo.extract.test_seen import kernel, launch, pointed
 from tunesmith.plugins.repo.capture.records import ArgumentPointer, CapturedArgument
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
 from tunesmith.plugins.repo.extract.flatten import NoFields, fields_of, kernel_in_parts
 from tunesmith.plugins.repo.extract.items import items_of
 from tunesmith.plugins.repo.extract.tree import Includes, TextTree, read_sources
@@ -166,18 +164,14 @@ __global__ void chosen(Params params) { params.out[threadIdx.x] = params.choice 
 """
 
 
-def simply(name: str, text: str) -> Extraction:
-    return extract_kernel(TextTree((("a.cu", text),)), ExtractionWish(name, trim=False), compilers=here)
-
-
 @needs_nvrtc
 def test_the_compiler_holds_fields_to_where_they_were_read() -> None:
-    found = simply("derived", DERIVED)
+    found = of_text(DERIVED, "derived")
     assert found.entry == "derived_of_fields", found.report
     text = dict(found.files)["kernel.cu"]
     assert "static_assert(sizeof(Params) == 40" in text
     assert "__builtin_offsetof(Params, last[1]) == 36" in text
-    wide = simply("chosen", WIDE)
+    wide = of_text(WIDE, "chosen")
     assert wide.entry == "chosen"
     assert any(
         "does not compile" in line and "choice lies where it was read" in line for line in wide.report
@@ -186,7 +180,7 @@ def test_the_compiler_holds_fields_to_where_they_were_read() -> None:
 
 @needs_nvrtc
 def test_structs_that_a_pragma_packs_are_not_read() -> None:
-    found = simply("marked", PACKED)
+    found = of_text(PACKED, "marked")
     assert found.entry == "marked"
     assert "it takes a struct by value, and a.cu packs structs by a pragma: not read" in found.report
 
@@ -215,20 +209,9 @@ torch::Tensor run(torch::Tensor x, torch::Tensor bias) {
 """
 
 
-def taken(text: str, name: str, **wish: Any) -> Extraction:
-    return extract_kernel(
-        TextTree((("a.cu", text),)), ExtractionWish(name, trim=False, **wish), compilers=here
-    )
-
-
-def arguments(found: Extraction) -> dict[str, dict[str, Any]]:
-    read = tomllib.loads(dict(found.files)["problem.toml"])
-    return {one["name"]: one for one in read["argument"]}
-
-
 @needs_nvrtc
 def test_a_struct_becomes_its_fields() -> None:
-    found = taken(BY_VALUE, "scaled")
+    found = of_text(BY_VALUE, "scaled")
     assert found.stands_alone
     assert found.entry == "own::scaled_of_fields"
     assert found.parts == (((0, 8), (8, 8), (16, 4), (20, 4), (24, 4), (28, 4)), ())
@@ -236,7 +219,7 @@ def test_a_struct_becomes_its_fields() -> None:
     assert "__device__ __forceinline__ void  scaled(Params params, int shift)" in text.replace("\n", " ")
     assert "__global__ void __launch_bounds__(64 * 4) scaled_of_fields(" in text
     assert "  scaled<4>(params_whole, shift);" in text
-    own = arguments(found)
+    own = arguments_of(found)
     assert list(own) == ["in_", "out", "rows", "cols", "factor", "sign", "shift"]
     assert "params_whole.sign = static_cast<Sign>(sign);" in text
     assert (own["in_"]["role"], own["out"]["role"]) == ("input", "output")
@@ -246,9 +229,9 @@ def test_a_struct_becomes_its_fields() -> None:
 
 @needs_nvrtc
 def test_accessors_are_pointers_sizes_and_strides() -> None:
-    found = taken(ACCESSORS, "add_bias", workloads=())
+    found = of_text(ACCESSORS, "add_bias", workloads=())
     assert found.stands_alone, found.missing
-    own = arguments(found)
+    own = arguments_of(found)
     assert list(own) == [
         "out", "out_size_0", "out_size_1", "out_stride_0", "out_stride_1",
         "x", "x_size_0", "x_size_1", "x_stride_0", "x_stride_1", "bias", "bias_size_0", "bias_stride_0",
@@ -260,7 +243,7 @@ def test_accessors_are_pointers_sizes_and_strides() -> None:
     assert own["x_stride_0"]["value"] == own["x_size_1"]["value"]
     assert own["x_stride_1"]["value"] == 1
     assert own["out_stride_0"]["value"] == own["x_stride_0"]["value"]
-    read = tomllib.loads(dict(found.files)["problem.toml"])
+    read = problem_of(found)
     assert read["launch"]["grid"] == ["x_size_0", "ceildiv(x_size_1, 128)"]
     assert list(read["contract"]) == ["x_size_0", "x_size_1", "bias_size_0"]
 
@@ -277,9 +260,9 @@ def test_captured_structs_are_taken_apart_alike() -> None:
         return launch(number, rows, 256, (params, shift), 10, 0.001)
 
     seen = kernel("void own::scaled<4>(own::Params, int)", call(0, 64, 512), call(1, 128, 1024))
-    found = taken(BY_VALUE, "scaled", seen=seen)
+    found = of_text(BY_VALUE, "scaled", seen=seen)
     assert found.fills == 0, dict(found.files)["problem.toml"]
-    own = arguments(found)
+    own = arguments_of(found)
     assert (own["factor"]["value"], own["sign"]["value"]) == (0.5, 1)
     assert own["in_"]["shape"] == own["out"]["shape"] == ["rows", "cols"]
     divided = kernel_in_parts(seen, found.parts).launches[0].arguments
@@ -290,7 +273,7 @@ def test_captured_structs_are_taken_apart_alike() -> None:
 @needs_nvrtc
 def test_a_struct_that_cannot_be_taken_apart_is_said() -> None:
     text = BY_VALUE.replace("float factor;", "float factor; float4 vector;")
-    found = taken(text, "scaled")
+    found = of_text(text, "scaled")
     assert found.stands_alone
     assert found.parts == ()
     assert any("passed by value that problem files do not have: float4" in line for line in found.report)
@@ -306,9 +289,9 @@ __global__ void scaled(float* __restrict__ out, const float* const __restrict__ 
 
 @needs_nvrtc
 def test_pointers_with_restrict_are_no_structs() -> None:
-    found = taken(POINTERS, "scaled")
+    found = of_text(POINTERS, "scaled")
     assert found.stands_alone
-    assert list(arguments(found)) == ["out", "in_", "rows", "cols"]
-    plain = taken(POINTERS.replace("Shape shape", "int cols").replace("shape.", ""), "scaled")
-    assert list(arguments(plain)) == ["out", "in_", "cols"]
+    assert list(arguments_of(found)) == ["out", "in_", "rows", "cols"]
+    plain = of_text(POINTERS.replace("Shape shape", "int cols").replace("shape.", ""), "scaled")
+    assert list(arguments_of(plain)) == ["out", "in_", "cols"]
     assert not any("passed by value" in line for line in plain.report)

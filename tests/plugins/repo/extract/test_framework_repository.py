@@ -8,7 +8,8 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.plugins.repo.extract.compiling import here
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
+from tunesmith.plugins.repo.extract.draft import Extraction, ExtractionWish
+from tunesmith.plugins.repo.extract.extract import extract_kernel
 from tunesmith.plugins.repo.extract.slice import FRAMEWORK
 from tunesmith.plugins.repo.extract.tree import TextTree
 

@@ -26,7 +26,8 @@ from tunesmith.plugins.repo.capture.records import (
     KeptRange,
     PointedMemory,
 )
-from tunesmith.plugins.repo.extract.extract import Extraction, check_proof
+from tunesmith.plugins.repo.extract.draft import Extraction
+from tunesmith.plugins.repo.extract.extract import check_proof
 from tunesmith.plugins.repo.extract.prove import (
     ProofReply,
     ProvenLaunch,
@@ -228,9 +229,7 @@ def test_the_problem_itself_is_proven_not_the_kernel_alone(tmp_path: Path, probl
         ('role = "output"', 'role = "input"', "out is an input to the problem, the launch changed it"),
     ],
 )
-def test_what_the_problem_says_of_a_launch_is_compared(
-    tmp_path: Path, problem: Problem, old: str, new: str, words: str
-) -> None:
+def test_what_the_problem_says_of_a_launch_is_compared(tmp_path, problem, old, new, words):
     text = PROBLEM.replace(old, new, 1) if old else PROBLEM
     if 'role = "input"' in new:  # some output there must be
         text = text.replace(

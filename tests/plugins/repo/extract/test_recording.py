@@ -14,7 +14,8 @@ from tests.plugins.repo.extract.test_proving import KERNEL, PROBLEM, N, Stored, 
 from tunesmith.base.errors import KernelWrong
 from tunesmith.plugins.repo.capture.records import ARRAYS, Capture, write_capture
 from tunesmith.plugins.repo.extract import seen
-from tunesmith.plugins.repo.extract.extract import Extraction, record_cases
+from tunesmith.plugins.repo.extract.draft import Extraction
+from tunesmith.plugins.repo.extract.extract import record_cases
 from tunesmith.plugins.repo.extract.seen import recorded_files, with_recorded
 from tunesmith.plugins.repo.extract.slice import BuildAttempt
 from tunesmith.problem.problem import Problem, decode_array

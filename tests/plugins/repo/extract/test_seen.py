@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import struct
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.plugins.repo.extract.compiling import here
+from tests.plugins.repo.extract.compiling import here, problem_of
 from tests.running import FIXTURES
 from tunesmith.plugins.repo.capture.records import (
     ArgumentPointer,
@@ -26,11 +24,11 @@ from tunesmith.plugins.repo.capture.records import (
     PointedMemory,
     read_capture,
 )
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
-from tunesmith.plugins.repo.extract.seen import instance_of
+from tunesmith.plugins.repo.extract.draft import Extraction, ExtractionWish
+from tunesmith.plugins.repo.extract.extract import extract_kernel
+from tunesmith.plugins.repo.extract.seen import captured_kernel, fit_expression, fit_extent, instance_of
 from tunesmith.plugins.repo.extract.slice import Build, Pairs
 from tunesmith.plugins.repo.extract.tree import Repository, TextTree
-from tunesmith.plugins.repo.extract.wishes import captured_kernel
 
 ROOT = Path(__file__).parent / "repository"
 NAME = "void own::scale_rows_kernel<c10::BFloat16, (int)8>(c10::BFloat16*, c10::BFloat16 const*, float, int)"
@@ -83,16 +81,12 @@ def taken(seen: CapturedKernel) -> Extraction:
     return extract_kernel(Repository(ROOT), wish, compilers=here)
 
 
-def problem(found: Extraction) -> dict[str, Any]:
-    return tomllib.loads(dict(found.files)["problem.toml"])
-
-
 @needs_nvrtc
 def test_nothing_is_left_to_fill_in() -> None:
     found = taken(rows_kernel())
     assert found.entry == "own::scale_rows_kernel<c10::BFloat16, 8>"
     assert found.fills == 0
-    read = problem(found)
+    read = problem_of(found)
     by_name = {argument["name"]: argument for argument in read["argument"]}
     assert by_name["epsilon"]["value"] == 1e-6
     assert by_name["out"]["align"] == 16
@@ -109,7 +103,7 @@ def test_the_instance_is_the_one_that_ran() -> None:
     found = taken(rows_kernel("void own::scale_rows_kernel<float, 4>(float*)"))
     assert found.entry == "own::scale_rows_kernel<float, 4>"
     assert any("hidden % 8 == 0 did not hold" in line for line in found.report)
-    assert "require" not in problem(found)["contract"]
+    assert "require" not in problem_of(found)["contract"]
 
 
 @needs_nvrtc
@@ -130,7 +124,7 @@ def test_without_host_code_all_is_fitted() -> None:
 
     wish = ExtractionWish("k", trim=False, seen=kernel("k(float*)", call(0, 1000), call(1, 70000)))
     found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
-    read = problem(found)
+    read = problem_of(found)
     by_name = {argument["name"]: argument for argument in read["argument"]}
     assert read["launch"] == {"grid": ["ceildiv(n, 128)"], "block": ["128"]}
     assert by_name["none"] == {"name": "none", "type": "uint64", "value": 0}
@@ -169,7 +163,7 @@ def test_the_compiler_that_gives_what_ran_is_taken() -> None:
     wish = ExtractionWish("scale_rows_kernel", trim=False, seen=seen)
     found = extract_kernel(Repository(ROOT), wish, compilers=two)
     assert said_of_code(found) == "its machine code is that of the kernel that ran"
-    assert problem(found)["kernel"]["compiler"] == "nvcc"
+    assert problem_of(found)["kernel"]["compiler"] == "nvcc"
 
 
 @needs_nvrtc
@@ -185,7 +179,7 @@ def test_a_capture_that_was_recorded_leaves_nothing_to_fill_in() -> None:
     wish = ExtractionWish("scale_rows", trim=False, seen=seen)
     found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
     assert (found.entry, found.fills) == ("scale_rows<float, 1>", 0)
-    read = problem(found)
+    read = problem_of(found)
     assert read["launch"] == {"grid": ["rows"], "block": ["256"]}
     assert {a["name"]: a["shape"] for a in read["argument"] if "shape" in a} == {
         "out": ["rows", "d"],
@@ -202,3 +196,50 @@ def test_names_that_the_driver_says_are_taken_apart() -> None:
     assert instance_of(NAME) == ("c10::BFloat16", "8")
     assert instance_of("void k<(bool)1, a::b<float, 2> >(float*)") == ("true", "a::b<float, 2>")
     assert instance_of("k(float*)") == ()
+
+
+ROWS, HIDDEN, N = [16, 128, 4096], [4096, 4096, 8192], [1000, 2048, 77]
+SIZES = {"rows": ROWS, "hidden": HIDDEN, "n": N}
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (ROWS, "rows"),
+        ([r * h for r, h in zip(ROWS, HIDDEN, strict=True)], "rows * hidden"),
+        ([r * (h // 2) for r, h in zip(ROWS, HIDDEN, strict=True)], "rows * (hidden // 2)"),
+        ([-(-n // 256) for n in N], "ceildiv(n, 256)"),
+        ([-(-r * h // 128) for r, h in zip(ROWS, HIDDEN, strict=True)], "ceildiv(rows * hidden, 128)"),
+        ([h // 8 for h in HIDDEN], "hidden // 8"),
+        ([n + 1 for n in N], "n + 1"),
+        ([min(n, 1024) for n in N], "min(n, 1024)"),
+        ([7, 7, 7], "7"),
+        ([5, 6, 8], None),
+    ],
+)
+def test_the_simplest_that_gives_all(target: list[int], text: str | None) -> None:
+    assert fit_expression(target, SIZES) == text
+
+
+def test_a_number_that_never_changes_is_itself_where_that_is_likelier() -> None:
+    sizes = {"rows": [256, 256]}
+    assert fit_expression([256, 256], sizes) == "rows"
+    assert fit_expression([256, 256], sizes, constant_first=True) == "256"
+    assert fit_expression([1, 1], {"one": [1, 1]}) == "1"
+
+
+def test_sizes_that_change_go_before_those_that_happen_to_be_equal() -> None:
+    assert fit_expression([8, 16], {"heads": [8, 8], "rows": [8, 16]}) == "rows"
+    assert fit_expression([8], {"rows": [8], "heads": [8]}) == "rows"
+
+
+def test_extents_are_rounded_up_by_allocators() -> None:
+    exact = [r * h for r, h in zip(ROWS, HIDDEN, strict=True)]
+    assert fit_extent(exact, SIZES) == "rows * hidden"
+    assert fit_extent([1024, 2048, 256], {"n": N}, grain=256) == "n"
+    assert fit_extent([1024, 2048, 512], {"n": N}, grain=256) is None
+    assert fit_extent([0], {"n": [0]}) is None
+
+
+def test_what_has_no_value_somewhere_is_no_fit() -> None:
+    assert fit_expression([3, 3, 4], {"a": [0, 1, 2], "b": [3, 3, 8]}) is None

@@ -38,7 +38,7 @@ def test_a_slice_has_what_the_kernel_needs_and_no_more(repository: Repository) -
     found = find_kernel(repository, "scale_rows_kernel")
     assert found.item.place == "csrc/norm.cu:13"
     cut = found.slicer.slice(found.item, ("c10::BFloat16",))
-    assert cut.qualified_name == "own::scale_rows_kernel"
+    assert cut.kernel.qualified_name == "own::scale_rows_kernel"
     text = cut.text()
     for wanted in (
         "struct alignas(sizeof(T) * N) Pack",

@@ -13,9 +13,10 @@ from tests.plugins.repo.extract.test_seen import NAME, capture, kernel, rows_ker
 from tests.running import FIXTURES
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.repo.capture.records import read_capture
-from tunesmith.plugins.repo.extract.extract import ExtractionWish, extract_kernel
+from tunesmith.plugins.repo.extract.draft import ExtractionWish
+from tunesmith.plugins.repo.extract.extract import extract_kernel
+from tunesmith.plugins.repo.extract.seen import captured_kernel
 from tunesmith.plugins.repo.extract.tree import TextTree
-from tunesmith.plugins.repo.extract.wishes import captured_kernel
 
 H200 = FIXTURES / "captures" / "h200"
 TREE = TextTree((("a.cu", "__global__ void other(float* x) { x[0] = 1; }\n"),))

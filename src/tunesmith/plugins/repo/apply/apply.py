@@ -32,7 +32,7 @@ from tunesmith.plugins.repo.apply.commands import (
     foretold_by,
     run_command,
 )
-from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, ForetoldGain, alternate_sides
+from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, ForetoldGain, alternate_measurements
 from tunesmith.plugins.repo.apply.prepare import PreparedPatch, prepare_patch, prepared_repository
 from tunesmith.plugins.repo.apply.swap import swap_result
 from tunesmith.run.ports import Listener
@@ -79,9 +79,8 @@ class _Application:
             return ended
         if self.side == "after":
             raise _PatchFails(f"the {what} command {ended.fault}; {ended.log}")
-        when = (
-            "on the files as they were, after patched ones" if self.is_tried else "before anything is changed"
-        )
+        later = "on the files as they were, after patched ones"
+        when = later if self.is_tried else "before anything is changed"
         fault = f"the {what} command fails {when}: it {ended.fault}"
         raise BadInput(fault, where=str(ended.log), hint=f"mend it, or correct --{what}")
 
@@ -147,18 +146,19 @@ class _Application:
 
     def series(self) -> BenchSeries:
         """In alternation. After every change of files the first run is for caches and builds, not counted."""
-        found: dict[Side, list[float]] = {"before": [], "after": []}
-        warm: Side | None = None
-        for number, side in enumerate(alternate_sides(self.rounds)):
+        warm: list[Side] = []
+
+        def measure(side: Side) -> float:
             self.switched(side)
-            if warm != side:
+            if warm != [side]:
                 self.measured()
-                warm = side
-            value = self.measured()
-            found[side].append(value)
-            self.listener.say(f"bench {side}, {number // 2 + 1} of {self.rounds}: {value:.4g}")
-        unit = "" if self.metric.pattern else "s"
-        return BenchSeries(tuple(found["before"]), tuple(found["after"]), unit, self.metric.higher)
+                warm[:] = [side]
+            return self.measured()
+
+        def say(side: Side, words: str) -> None:
+            self.listener.say(f"bench {side}, {words}")
+
+        return alternate_measurements(self.rounds, self.metric, measure, say)
 
 
 def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
@@ -181,10 +181,10 @@ def _apply_locked(run: Run, result: DeviceResult, listener: Listener, **wish: Un
     metric = BenchMetric(wish.get("metric") or "", wish.get("higher", False))
     repo = wish.get("repo")
     _recover_interrupted(run, listener, repo)
-    own = prepared_repository(run.folder, result, None if repo is None else Path(repo))
-    with repository_locked(own):
+    repository = prepared_repository(run.folder, result, None if repo is None else Path(repo))
+    with repository_locked(repository):
         listener.note("making the patch")
-        ready = prepare_patch(run.folder, result, own, wish.get("force", False))
+        ready = prepare_patch(run.folder, result, repository, wish.get("force", False))
         return _carried_out(run, ready, metric, listener, **wish)
 
 
@@ -197,26 +197,13 @@ def _carried_out(
     told = (foretold, (*ready.patch.notes, *notes))
     if wish.get("dry_run", False):
         return _applied_summary(run, ready, "dry run", _write_run_patch(run, ready), *told)
-    changes = RepositoryChanges.begin(
-        run.folder,
-        ready.repository,
-        ready.artefact.name,
-        _patch_header(ready) + ready.patch.diff,
-        ready.files,
-    )
-    work = _Application(
-        ready,
-        changes,
-        listener,
-        wish.get("test") or "",
-        wish.get("bench") or "",
-        wish.get("build") or "",
-        number,
-        wish.get("rounds", 3),
-        wish.get("timeout", 600.0),
-    )
+    text = _patch_header(ready) + ready.patch.diff
+    changes = RepositoryChanges.begin(run.folder, ready.repository, ready.artefact.name, text, ready.files)
+    test, bench, build = (wish.get("test") or "", wish.get("bench") or "", wish.get("build") or "")
+    often, long = wish.get("rounds", 3), wish.get("timeout", 600.0)
+    work = _Application(ready, changes, listener, test, bench, build, number, often, long)
     with _kept_safe(work):
-        listener.say(_changed_text(ready))
+        listener.say(f"changes {', '.join(file.path for file in ready.files)} in {ready.repository}")
         try:
             work.before()
             series = work.series() if work.bench else None
@@ -242,9 +229,8 @@ def undo_run(run: Run, repo: str | os.PathLike[str] | None = None) -> Applied:
     with run_locked(run.folder), repository_locked(changes.repository):
         changes.undo()
     files = tuple(file.path for file in changes.record.files)
-    ending: Ending = "undone"
-    where = str(run.folder), run.result.problem, str(changes.repository), ending, str(changes.patch)
-    return Applied(*where, "", files, (), 0, 0)
+    where = str(run.folder), run.result.problem, str(changes.repository)
+    return Applied(*where, "undone", str(changes.patch), "", files, (), 0, 0)
 
 
 @contextmanager
@@ -264,9 +250,8 @@ def _kept_safe(work: _Application) -> Iterator[None]:
             raise
         more = f"; still patched: {', '.join(left)}" if left else ""
         advice = f"git apply -R {work.changes.patch}" if left else error.hint
-        raise BadInput(
-            f"{error.message}{more}{_stale_build_note(work)}", where=error.where, hint=advice
-        ) from error
+        fault = f"{error.message}{more}{_stale_build_note(work)}"
+        raise BadInput(fault, where=error.where, hint=advice) from error
     except BaseException:
         _rolled_back(work, build=False)
         raise
@@ -321,10 +306,6 @@ def _write_run_patch(run: Run, ready: PreparedPatch) -> Path:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, (_patch_header(ready) + ready.patch.diff).encode("utf-8", "surrogatepass"))
     return path
-
-
-def _changed_text(ready: PreparedPatch) -> str:
-    return f"changes {', '.join(file.path for file in ready.files)} in {ready.repository}"
 
 
 def _applied_summary(

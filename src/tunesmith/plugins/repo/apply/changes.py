@@ -110,9 +110,8 @@ class RepositoryChanges:
                     mode = stat.S_IMODE((repository / file.path).stat().st_mode)
                     write_whole(folder / f"before-{number}", file.before)
                 write_whole(folder / f"after-{number}", file.after)
-                listed.append(
-                    ChangedFile(file.path, _digest_or_empty(file.before), _digest_or_empty(file.after), mode)
-                )
+                before, after = map(_digest_or_empty, (file.before, file.after))
+                listed.append(ChangedFile(file.path, before, after, mode))
             record = ApplyRecord(FORMAT, "begun", str(repository), f"{name}.patch", tuple(listed))
             made = RepositoryChanges(folder, record)
             made.mark("begun")
@@ -142,12 +141,11 @@ class RepositoryChanges:
 
     def strangers(self) -> list[str]:
         """Files that are neither as they were nor as they were made."""
-        return [
-            file.path
-            for file in self.record.files
-            if _digest_or_empty(_read_if_present(self.repository / file.path))
-            not in (file.before, file.after)
-        ]
+        known = [(file, self._digest_now(file)) for file in self.record.files]
+        return [file.path for file, digest in known if digest not in (file.before, file.after)]
+
+    def _digest_now(self, file: ChangedFile) -> str:
+        return _digest_or_empty(_read_if_present(self.repository / file.path))
 
     def switch(self, side: Side) -> None:
         """All files as they were, or as they are made."""
@@ -168,13 +166,11 @@ class RepositoryChanges:
 
     def _is_patched(self) -> bool:
         """Whether any file is as it was made, or is new: a patch that never came in need not be taken out."""
-        for file in self.record.files:
-            path = self.repository / file.path
-            if _digest_or_empty(_read_if_present(path)) == file.after or (
-                not file.before and os.path.lexists(path)
-            ):
-                return True
-        return False
+        return any(
+            self._digest_now(file) == file.after
+            or (not file.before and os.path.lexists(self.repository / file.path))
+            for file in self.record.files
+        )
 
     def restored(self) -> list[str]:
         """Files as they were, by git where others changed them meanwhile. Those that still have the patch."""
@@ -202,7 +198,7 @@ class RepositoryChanges:
         file = self.record.files[number]
         path = self.repository / file.path
         data = self.kept(number, side)
-        if _digest_or_empty(_read_if_present(path)) == _digest_or_empty(data):
+        if self._digest_now(file) == _digest_or_empty(data):
             return
         with explain_disk_errors("change the file", path, instead="another repository with --repo"):
             if data is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import struct
 import subprocess
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from tunesmith.base.errors import BadInput, DeviceMissing
-from tunesmith.base.text import first_line, one_line
+from tunesmith.base.text import one_line
 from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, ForetoldGain, foretold_gain
+from tunesmith.plugins.repo.capture.capture import code_text, compile_library, find_compiler
 from tunesmith.plugins.repo.capture.records import read_capture
-from tunesmith.run.config import COMPILERS, passed_on
 from tunesmith.session.result import Run
 
 _POLL = 0.5  # seconds
@@ -52,8 +51,7 @@ class CommandEnd:
         last = f": {one_line(lines[-1], 200)}" if lines else ""
         if self.code is None:
             return f"ran past its deadline of {self.seconds:.0f} s{last}"
-        how = f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
-        return f"ended with {how}{last}"
+        return f"ended with {code_text(self.code)}{last}"
 
 
 def run_command(
@@ -125,7 +123,6 @@ _FLAGS = (
 # A program brings its own C++ library, which may be newer than the one here: this one needs none.
 _LINKED = ("-nodefaultlibs", "-Wl,-z,defs", "-ldl", "-lpthread", "-lc", "-lgcc")
 _COMPILERS = ("c++", "g++", "clang++")
-_SECONDS = 180
 _MARK = b"SWAP0001"
 _MOST_FILES = 10_000
 
@@ -156,33 +153,14 @@ def build_library(text: str, folder: Path) -> Path:
     """The library's path; a sentence where it cannot be built."""
     if not sys.platform.startswith("linux"):
         raise DeviceMissing("launches are swapped on Linux alone", hint="run it where the GPU is")
-    compiler = _find_cxx_compiler()
+    if (compiler := find_compiler("CXX", _COMPILERS)) is None:
+        fault = "no C++ compiler is here, and the library that swaps launches is built by one"
+        raise BadInput(fault, hint="install g++ or clang")
     source, target = folder / "swap.cpp", folder / LIBRARY
     source.write_text(text, encoding="utf-8")
-    command = [*compiler, *_FLAGS, "-o", str(target), str(source), *_LINKED]
-    # Libraries for other purposes, which the environment names, are not those that it needs.
-    clean = {name: value for name, value in passed_on(COMPILERS).items() if name != "LIBRARY_PATH"}
-    try:
-        ended = subprocess.run(
-            command, env=clean, capture_output=True, text=True, errors="replace", timeout=_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BadInput(f"{compiler[0]} does not build the library that swaps launches: {error}") from error
-    if ended.returncode != 0 or not target.is_file():
-        fault = f"{compiler[0]} does not build the library that swaps launches: {first_line(ended.stderr)}"
-        raise BadInput(fault, hint="name another compiler in the variable CXX", where=str(source))
+    command = [compiler, *_FLAGS, "-o", str(target), str(source), *_LINKED]
+    compile_library(command, target, "swaps launches", "CXX")
     return target
-
-
-def _find_cxx_compiler() -> Sequence[str]:
-    named = os.environ.get("CXX", "")
-    if named and (found := shutil.which(named)):
-        return (found,)
-    for name in _COMPILERS:
-        if found := shutil.which(name):
-            return (found,)
-    fault = "no C++ compiler is here, and the library that swaps launches is built by one"
-    raise BadInput(fault, hint="install g++ or clang")
 
 
 def swap_environment(library: Path, counts: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -47,9 +47,6 @@ def foretold_gain(
     of = "the whole program" if whole else "the time from its first kernel to its last"
     busy = amdahl_speedup(capture.seconds, saving)
     return ForetoldGain(kernel.shown, kernel.seconds / seconds, speedup, gain, of, busy)
-
-
-# -- What a benchmark says before and after: numbers from its output, and how they compare. Pure.
 
 
 # A sign belongs to a number unless a word stands before it, as in `latency-12`.
@@ -124,8 +121,17 @@ def alternate_sides(rounds: int) -> Iterator[Side]:
         yield from ("before", "after") if number % 2 == 0 else ("after", "before")
 
 
+def alternate_measurements(
+    rounds: int, metric: BenchMetric, measure: Callable[[Side], float], say: Callable[[Side, str], None]
+) -> BenchSeries:
+    found: dict[Side, list[float]] = {"before": [], "after": []}
+    for number, side in enumerate(alternate_sides(rounds)):
+        found[side].append(measure(side))
+        say(side, f"{number // 2 + 1} of {rounds}: {found[side][-1]:.4g}")
+    unit = "" if metric.pattern else "s"
+    return BenchSeries(tuple(found["before"]), tuple(found["after"]), unit, metric.higher)
+
+
 def spread_text(values: Sequence[float], unit: str) -> str:
-    own = f" {unit}" if unit else ""
-    if len(values) == 1:
-        return f"{values[0]:.4g}{own}"
-    return f"{median(values):.4g}{own} ({min(values):.4g} to {max(values):.4g})"
+    middle = f"{median(values):.4g}{f' {unit}' if unit else ''}"
+    return middle if len(values) == 1 else f"{middle} ({min(values):.4g} to {max(values):.4g})"

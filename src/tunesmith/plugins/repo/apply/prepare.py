@@ -23,10 +23,9 @@ from tunesmith.plugins.exports.patch import (
 from tunesmith.plugins.repo.apply.changes import NewFile, recorded_edges, refuse_unnamed, uncommitted_files
 from tunesmith.plugins.repo.extract.draft import text_digest
 from tunesmith.plugins.repo.extract.flatten import OF_FIELDS
+from tunesmith.plugins.repo.extract.host import defines_kernel
 from tunesmith.plugins.repo.extract.tree import Includes, Repository
 from tunesmith.problem.problem import Origin, Problem
-from tunesmith.source.lex import lex
-from tunesmith.source.reader.templates import kernel_definitions
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+[\"<]([^\">\n]+)[\">]", re.MULTILINE)
 _MOST_HEADERS = 500
@@ -49,15 +48,12 @@ def prepare_patch(run: Path, result: DeviceResult, repo: Path | None, force: boo
     artefact = Artefact((result,))
     edges: dict[str, list[tuple[str, str]]] = {}
     for path, before, after in recorded_edges(run.resolve().parent, repository):
-        pair = tuple(text_digest(data.decode("utf-8", "replace")) for data in (before, after))
-        edges.setdefault(path, []).append((pair[0], pair[1]))
+        was, now = (text_digest(data.decode("utf-8", "replace")) for data in (before, after))
+        edges.setdefault(path, []).append((was, now))
     ours = _check_digests(origin, repository, edges)
-    texts = {
-        path: _read_source_text(repository, path)
-        for path in dict.fromkeys((*origin.launching_files, origin.file))
-    }
     launching = [
-        _read_launching_file(repository, path, text, artefact, origin) for path, text in texts.items()
+        _read_launching_file(repository, path, artefact, origin)
+        for path in dict.fromkeys((*origin.launching_files, origin.file))
     ]
     promised = _promised_launch(problem, origin)
     patch = patched_repository(artefact, launching, posixpath.dirname(origin.file), promised=promised)
@@ -154,9 +150,8 @@ def _read_source_text(repository: Path, path: str) -> str:
     except UnicodeDecodeError as error:
         raise BadInput("not UTF-8 text", where=str(place), hint="save it as UTF-8") from error
     except OSError as error:
-        raise BadInput(
-            f"cannot be read: {error.strerror}", where=str(place), hint="correct --repo"
-        ) from error
+        fault = f"cannot be read: {error.strerror}"
+        raise BadInput(fault, where=str(place), hint="correct --repo") from error
 
 
 def _promised_launch(problem: Problem, origin: Origin) -> PromisedAt | None:
@@ -171,19 +166,16 @@ def _promised_launch(problem: Problem, origin: Origin) -> PromisedAt | None:
     return PromisedAt(origin.read, f"{what} at {origin.read}, which nothing can check here")
 
 
-def _read_launching_file(
-    repository: Path, path: str, text: str, artefact: Artefact, origin: Origin
-) -> LaunchingFile:
+def _read_launching_file(repository: Path, path: str, artefact: Artefact, origin: Origin) -> LaunchingFile:
     """What the file includes tells whether it means the kernel that was tuned, or another of that name."""
+    text = _read_source_text(repository, path)
     base, _ = base_name(artefact.first.dispatch.original.launches[0].entry)
     headers = _collect_headers(repository, path, text, origin.include)
     macros = frozenset(name for more in headers.values() for name in macros_in(more))
     other = ""
     if origin.file != path and origin.file not in headers:
-        defining = (
-            own for own, more in ((path, text), *headers.items()) if kernel_definitions(lex(more), base)
-        )
-        other = next(defining, "")
+        texts = {path: text, **headers}
+        other = next((one for one, more in texts.items() if defines_kernel(more, base)), "")
     return LaunchingFile(path, text, macros, other)
 
 
@@ -195,8 +187,8 @@ def _collect_headers(repository: Path, path: str, text: str, folders: Sequence[s
     waiting = [(path, text)]
     by_ends: Includes | None = None
     while waiting and len(seen) < _MOST_HEADERS:
-        here, own = waiting.pop()
-        for name in _INCLUDE.findall(own):
+        here, words = waiting.pop()
+        for name in _INCLUDE.findall(words):
             ways = [posixpath.join(base, name) for base in (posixpath.dirname(here), *folders, "")]
             inner = next((way for way in map(posixpath.normpath, ways) if _lies_in(repository, way)), None)
             if inner is None:

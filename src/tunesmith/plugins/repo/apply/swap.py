@@ -32,6 +32,7 @@ from tunesmith.plugins.repo.apply.changes import FOLDER, Side
 from tunesmith.plugins.repo.apply.commands import (
     Applied,
     CommandEnd,
+    Ending,
     SwapCounts,
     WishedApply,
     build_library,
@@ -40,14 +41,11 @@ from tunesmith.plugins.repo.apply.commands import (
     run_command,
     swap_environment,
 )
-from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, alternate_sides
+from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, alternate_measurements
 from tunesmith.plugins.repo.capture.records import read_capture
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.run.ports import Listener
 from tunesmith.session.result import Run
-
-# -- A library that a program loads first: it serves launches of one kernel by tuned ones, for measuring.
-
 
 _INCLUDES = (
     "atomic", "dlfcn.h", "errno.h", "fcntl.h", "pthread.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
@@ -88,16 +86,12 @@ def swap_source(artefact: Artefact, kernel: str) -> SwapSource:
         f"constexpr size_t wanted_count = {len(widths)};\n"
         f"static const size_t wanted_bytes[] = {{{', '.join(map(str, widths or (1,)))}}};\n"
     )
-    images = [
-        f"namespace {name} {{\n{image_text('image', unit.image or b'')}}}\n"
-        for name, unit in {unit.namespace: unit for unit in units}.items()
-    ]
-    head = "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n" + "".join(
-        f"#include <{i}>\n" for i in _INCLUDES
-    )
-    body = "\n".join(
-        [*map(read_cuda_resource, _PARTS), *images, wanted, dispatch_code(artefact, units), at_launch]
-    )
+    spaces = {unit.namespace: image_text("image", unit.image or b"") for unit in units}
+    images = [f"namespace {name} {{\n{text}}}\n" for name, text in spaces.items()]
+    head = "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n"
+    head += "".join(f"#include <{name}>\n" for name in _INCLUDES)
+    parts = map(read_cuda_resource, _PARTS)
+    body = "\n".join([*parts, *images, wanted, dispatch_code(artefact, units), at_launch])
     about = format_comment([f"Launches of {kernel}, served by tuned kernels of {artefact.problem}."])
     text = f"{about}{head}\nnamespace {{\n\n{body}\n}}  // namespace\n\n{read_cuda_resource('swap_hooks.h')}"
     return SwapSource(text, len({(unit.result.run, unit.file) for unit in units}), tuple(notes))
@@ -147,14 +141,14 @@ class _Swapping:
 
     def ran(self, what: str, command: str, side: Side) -> tuple[CommandEnd, SwapCounts]:
         self.number += 1
-        own = self.counting / f"counts-{self.number}"
-        own.mkdir()
+        counts = self.counting / f"counts-{self.number}"
+        counts.mkdir()
         log = self.folder / f"{self.number:02d}-{what}-{side}.log"
-        environment = swap_environment(self.library, own) if side == "after" else {}
+        environment = swap_environment(self.library, counts) if side == "after" else {}
         self.listener.say(f"{what} {'swapped' if side == 'after' else 'as it is'}: {command}")
         ended = run_command(command, Path.cwd(), log, self.timeout, self.listener.note, environment)
         if ended.ok:
-            return ended, counts_in(own)
+            return ended, counts_in(counts)
         who = "the program" if what == "program" else "the test command"
         if side == "after":
             raise _SwapFails(f"with swapped launches {who} {ended.fault}; {ended.log}")
@@ -176,16 +170,13 @@ class _Swapping:
 
     def series(self, rounds: int) -> BenchSeries:
         """In alternation, after one run of each that is not counted: caches are filled by it."""
-        found: dict[Side, list[float]] = {"before": [], "after": []}
-        for side in found:
+        for side in ("before", "after"):
             self.measured(side)
-        for number, side in enumerate(alternate_sides(rounds)):
-            value = self.measured(side)
-            found[side].append(value)
-            label = "swapped" if side == "after" else "as it is"
-            self.listener.say(f"program {label}, {number // 2 + 1} of {rounds}: {value:.4g}")
-        unit = "" if self.metric.pattern else "s"
-        return BenchSeries(tuple(found["before"]), tuple(found["after"]), unit, self.metric.higher)
+
+        def say(side: Side, words: str) -> None:
+            self.listener.say(f"program {'swapped' if side == 'after' else 'as it is'}, {words}")
+
+        return alternate_measurements(rounds, self.metric, self.measured, say)
 
     def tested(self, command: str) -> tuple[tuple[float, ...], str]:
         """Seconds of both sides, and how much of it was swapped."""
@@ -232,17 +223,10 @@ def swap_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpa
             series = work.series(wish.get("rounds", 3))
         except _SwapFails as failed:
             fault = str(failed)
+    ending: Ending = "swap failed" if fault else "swapped"
+    no_patch = ("", "", (), ())
     return Applied(
-        run=str(run.folder),
-        problem=artefact.problem,
-        repository="",
-        ending="swap failed" if fault else "swapped",
-        patch="",
-        diff="",
-        files=(),
-        launches=(),
-        delivered=made.delivered,
-        winners=len(artefact.tuned),
+        *(str(run.folder), artefact.problem, "", ending, *no_patch, made.delivered, len(artefact.tuned)),
         notes=(*notes, *_count_notes(work.counts)),
         tested=tested,
         bench=series,
@@ -270,8 +254,8 @@ def _name_of(result: DeviceResult) -> str:
     origin = result.templates.problem.origin if result.templates is not None else None
     if origin is not None and origin.kernel:
         return origin.kernel
-    own = result.dispatch.original
-    if own.binary is not None and (name := own.binary.symbols.get(own.launches[0].entry)):
+    original = result.dispatch.original
+    if original.binary is not None and (name := original.binary.symbols.get(original.launches[0].entry)):
         return name
     fault = "the run does not say by what name the program launches the kernel"
     raise BadInput(fault, hint="name it as tunesmith capture lists it: --kernel NAME")

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TypedDict, Unpack
@@ -37,45 +38,49 @@ from tunesmith.plugins.repo.capture.trace import (
 )
 from tunesmith.run.config import COMPILERS, passed_on
 
-# -- The library that watches from inside a process, built by the host's compiler into the capture's
-# folder.
-
-
 LIBRARY = "watch.so"
 _SOURCES = Path(__file__).parent / "native"
 _FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs")
 _COMPILERS = ("cc", "gcc", "clang", "g++")
-_BUILD_SECONDS = 120
+_BUILD_SECONDS = 180
 
 
 def build_watcher(folder: Path) -> Path:
     """The library's path; a sentence where it cannot be built."""
     if not sys.platform.startswith("linux"):
         raise DeviceMissing("programs are captured on Linux alone", hint="run it where the GPU is")
-    compiler = _find_c_compiler()
     target = folder / LIBRARY
-    command = [*compiler, *_FLAGS, "-o", str(target), str(_SOURCES / "watch.c"), "-ldl", "-lpthread"]
+    source = str(_SOURCES / "watch.c")
+    command = [*_find_c_compiler(), *_FLAGS, "-o", str(target), source, "-ldl", "-lpthread"]
+    compile_library(command, target, "watches", "CC")
+    return target
+
+
+def compile_library(command: Sequence[str], target: Path, does: str, variable: str) -> None:
+    """By a compiler of the host's; a sentence where it cannot be built. `does`: what it is for."""
     # Libraries for other purposes, which the environment names, are not those that it needs.
     clean = {name: value for name, value in passed_on(COMPILERS).items() if name != "LIBRARY_PATH"}
+    fault = f"{command[0]} does not build the library that {does}"
     try:
         ended = subprocess.run(
             command, env=clean, capture_output=True, text=True, errors="replace", timeout=_BUILD_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BadInput(f"{compiler[0]} does not build the library that watches: {error}") from error
+        raise BadInput(f"{fault}: {error}") from error
     if ended.returncode != 0 or not target.is_file():
-        fault = f"{compiler[0]} does not build the library that watches: {first_line(ended.stderr)}"
-        raise BadInput(fault, hint="name another compiler in the variable CC")
-    return target
+        hint = f"name another compiler in the variable {variable}"
+        raise BadInput(f"{fault}: {first_line(ended.stderr)}", hint=hint)
+
+
+def find_compiler(variable: str, names: Sequence[str]) -> str | None:
+    """The one that the variable names, else the first that is here."""
+    named = filter(None, (os.environ.get(variable), *names))
+    return next(filter(None, map(shutil.which, named)), None)
 
 
 def _find_c_compiler() -> Sequence[str]:
-    named = os.environ.get("CC", "")
-    if named and (found := shutil.which(named)):
-        return (found,)
-    for name in _COMPILERS:
-        if found := shutil.which(name):
-            return (found, "-x", "c") if name == "g++" else (found,)
+    if (found := find_compiler("CC", _COMPILERS)) is not None:
+        return (found, "-x", "c") if Path(found).name == "g++" else (found,)
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-P", "-m", "ziglang", "cc")
     fault = "no C compiler is here, and the library that watches is built by one"
@@ -84,15 +89,9 @@ def _find_c_compiler() -> Sequence[str]:
 
 def cupti_paths(program: str) -> list[str]:
     """Where CUPTI may lie: with the program's own Python, with ours, in a toolkit."""
-    return list(
-        dict.fromkeys(path for folder in _cupti_folders(program) for path in _cupti_libraries(folder))
-    )
-
-
-def _cupti_libraries(folder: Path) -> list[str]:
-    return sorted(
-        glob.glob(f"{glob.escape(str(folder))}/libcupti.so.*[0-9]"), key=_library_version, reverse=True
-    )
+    patterns = (f"{glob.escape(str(folder))}/libcupti.so.*[0-9]" for folder in _cupti_folders(program))
+    found = (sorted(glob.glob(one), key=_library_version, reverse=True) for one in patterns)
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def _library_version(path: str) -> tuple[int, ...]:
@@ -118,6 +117,7 @@ def _cupti_folders(program: str) -> Iterator[Path]:
     yield from (Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib/aarch64-linux-gnu"), Path("/usr/lib64"))
 
 
+EXACT = "PyTorch ran without its caching allocator: extents are those of tensors, host times are not usual"
 INJECTION = "CUDA_INJECTION64_PATH"
 CAPTURES = "tunesmith-captures"  # where captures go unless somebody says otherwise
 _POLL = 0.5  # seconds
@@ -129,7 +129,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 class CaptureWish:
     """What is looked at, and how much of it."""
 
-    keep: tuple[str, ...] = ()  # kernels whose memory is kept around launches
+    keep: Sequence[str] = ()  # kernels whose memory is kept around launches
     keep_launches: int = 8  # different ones, of all of these
     keep_bytes: int = 1 << 30
     launches: int = 1_000_000  # whose arguments are looked at, in a process
@@ -146,18 +146,6 @@ class WishedCapture(TypedDict, total=False):
     launches: int
     shapes: int
     exact: bool
-
-
-def wish_of(**wish: Unpack[WishedCapture]) -> CaptureWish:
-    usual = CaptureWish()
-    return CaptureWish(
-        tuple(wish.get("keep", ())),
-        wish.get("keep_launches", usual.keep_launches),
-        wish.get("keep_bytes", usual.keep_bytes),
-        wish.get("launches", usual.launches),
-        wish.get("shapes", usual.shapes),
-        wish.get("exact", usual.exact),
-    )
 
 
 @dataclass(frozen=True)
@@ -230,11 +218,10 @@ def watch_program(
         program = CapturedProgram(words, started, seconds, code)
         traces, notes = traces_in(folder)
         check_seen(traces, f"the program ended with {code_text(code)}, and")
+        notes += [f"the program ended with {code_text(code)}"] if code else []
+        notes += [EXACT] if wish.exact else []
         note("putting together what was seen")
-        return CapturedRun(
-            folder,
-            collect_capture(folder, program, traces, [*notes, *_exit_notes(code), *_exact_mode_notes(wish)]),
-        )
+        return CapturedRun(folder, collect_capture(folder, program, traces, notes))
     finally:
         (folder / LIBRARY).unlink(missing_ok=True)
         if not (folder / CAPTURE).exists() and not any((folder / RAW).iterdir()):
@@ -282,18 +269,6 @@ def check_seen(traces: Sequence[RawTrace], after: str) -> None:
     if said:
         raise DeviceMissing(f"{after} nothing could be watched: {said[0]}", hint="see docs/capture.md")
     raise DeviceMissing(f"{after} used CUDA, but launched no kernel", hint="does it do its work there?")
-
-
-def _exit_notes(code: int | None) -> list[str]:
-    return [f"the program ended with {code_text(code)}"] if code else []
-
-
-def _exact_mode_notes(wish: CaptureWish) -> list[str]:
-    if not wish.exact:
-        return []
-    return [
-        "PyTorch ran without its caching allocator: extents are those of tensors, host times are not usual"
-    ]
 
 
 def _run_watched(
@@ -361,18 +336,13 @@ class SeenLaunches:
             self._started, self._begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
             self._watches = bool(self._library.tunesmith_watch_start())
         finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            for name in told:
+                os.environ.pop(name, None)
+            os.environ.update({name: value for name, value in before.items() if value is not None})
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was seen is written also where the block failed; its own error goes on."""
         assert self._library is not None
@@ -393,11 +363,10 @@ def seen_launches(
     *, out: str | os.PathLike[str] | None = None, **wish: Unpack[WishedCapture]
 ) -> SeenLaunches:
     """What this process launches while the context lasts; `out` is the folder."""
-    return SeenLaunches(wish_of(**wish), Path(out) if out is not None else None)
+    return SeenLaunches(CaptureWish(**wish), Path(out) if out is not None else None)
 
 
-# -- Whether programs can be captured here: a compiler, the driver, CUPTI, and the library inside a
-# process.
+# -- Whether programs can be captured here: a compiler, the driver, CUPTI, and the library inside a process.
 
 
 WHAT = "capturing programs"

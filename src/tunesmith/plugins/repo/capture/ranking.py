@@ -35,7 +35,7 @@ _VENDOR = re.compile(
     r"cublas|cudnn|cufft|cusparse|cusolver|curand_|cutensor|nccl|nvjpeg|npp[is]?[A-Z_]|nvshmem"
     r"|^(?:void )?(?:sm\d+_|ampere_|volta_|turing_|maxwell_|hopper_|blackwell_|nvjet_|cask_|xmma_)"
     r"|^(?:void )?(?:gemmk1_kernel|gemvNSP_kernel|gemv2[NT]_kernel|splitKreduce_kernel|dot_kernel)"
-    r"|^(?:void )?(?:cutlass_\d|internal::gemvx|implicit_convolve|vector_fft|regular_fft|bluestein)",
+    r"|^(?:void )?(?:cutlass_\d|internal::gemvx|implicit_convolve|vector_fft|regular_fft|bluestein)"
 )
 _TORCH = re.compile(r"\b(?:at::(?:native|cuda)|c10::|at_cuda_detail|torch::)")
 _TEMPLATES = re.compile(r"^(?:void )?(?:cub|thrust)::|\b(?:cub|thrust)::(?:\w+::)*(?:detail|Device|cuda_cub)")

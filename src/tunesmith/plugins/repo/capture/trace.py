@@ -88,19 +88,6 @@ class RawProcess:
 
 
 @dataclass(frozen=True)
-class RawDevice:
-    index: int
-    sms: int
-    major: int
-    minor: int
-    clock: int  # kHz
-    bus: int  # bits
-    memory: int
-    llc: int
-    name: bytes
-
-
-@dataclass(frozen=True)
 class RawFunction:
     index: int
     name: bytes
@@ -168,29 +155,19 @@ class RawKept:
     arguments: bytes
 
 
-@dataclass(frozen=True)
+@dataclass
 class RawTrace:
+    """It grows while it is read."""
+
     name: str  # what the names of its files begin with
     counters: TraceCounters
     process: RawProcess | None = None
-    devices: tuple[RawDevice, ...] = ()
-    functions: tuple[RawFunction, ...] = ()
-    classes: tuple[RawClass, ...] = ()
-    images: tuple[RawImage, ...] = ()
-    kept: tuple[RawKept, ...] = ()
-    order: tuple[tuple[int, int], ...] = ()  # class and stream of each launch
-    notes: tuple[str, ...] = ()
-
-
-@dataclass
-class _TraceReading:
-    process: RawProcess | None = None
-    devices: list[RawDevice] = field(default_factory=list)
+    devices: list[CapturedDevice] = field(default_factory=list)
     functions: list[RawFunction] = field(default_factory=list)
     classes: list[RawClass] = field(default_factory=list)
     images: list[RawImage] = field(default_factory=list)
     kept: list[RawKept] = field(default_factory=list)
-    order: tuple[tuple[int, int], ...] = ()
+    order: list[tuple[int, int]] = field(default_factory=list)  # class and stream of each launch
     notes: list[str] = field(default_factory=list)
 
 
@@ -208,28 +185,22 @@ def read_trace(name: str, data: bytes) -> RawTrace | None:
     if counters is None:
         return None
     length = min(_HEADER.unpack_from(data)[1], len(data))
-    reading = _TraceReading()
+    trace = RawTrace(name, counters)
     if length < _HEADER.unpack_from(data)[1]:
-        reading.notes.append("its trace is torn: what was written last is missing")
-    for kind, body in _split_records(data, length, reading.notes):
+        trace.notes.append("its trace is torn: what was written last is missing")
+    for kind, body in _split_records(data, length, trace.notes):
         try:
-            _READERS.get(kind, _skip_record)(reading, body)
+            if kind in _READERS:  # else it is of a later version
+                _READERS[kind](trace, body)
         except (struct.error, ValueError, IndexError):
-            reading.notes.append(f"a record of its trace (kind {kind}) is damaged and left out")
-    functions = {function.index: function for function in reading.functions}
-    classes = {c.index: c for c in reading.classes if c.function in functions}
-    return RawTrace(
-        name,
-        counters,
-        reading.process,
-        tuple(reading.devices),
-        tuple(functions.values()),
-        tuple(classes.values()),
-        tuple(reading.images),
-        tuple(kept for kept in reading.kept if kept.klass in classes),
-        tuple(entry for entry in reading.order if entry[0] in classes),
-        tuple(dict.fromkeys(reading.notes)),
-    )
+            trace.notes.append(f"a record of its trace (kind {kind}) is damaged and left out")
+    functions = {function.index: function for function in trace.functions}
+    classes = {c.index: c for c in trace.classes if c.function in functions}
+    trace.functions, trace.classes = [*functions.values()], [*classes.values()]
+    trace.kept = [kept for kept in trace.kept if kept.klass in classes]
+    trace.order = [entry for entry in trace.order if entry[0] in classes]
+    trace.notes = [*dict.fromkeys(trace.notes)]
+    return trace
 
 
 def _split_records(data: bytes, length: int, notes: list[str]) -> Iterator[tuple[int, bytes]]:
@@ -243,23 +214,20 @@ def _split_records(data: bytes, length: int, notes: list[str]) -> Iterator[tuple
         at += size
 
 
-def _skip_record(reading: _TraceReading, body: bytes) -> None:
-    """A record of a later version."""
-
-
-def _read_process(reading: _TraceReading, body: bytes) -> None:
+def _read_process(trace: RawTrace, body: bytes) -> None:
     pid, parent, driver, _, command = _PROCESS.unpack_from(body)
-    reading.process = RawProcess(pid, parent, driver, command.partition(b"\0")[0].rstrip())
+    trace.process = RawProcess(pid, parent, driver, command.partition(b"\0")[0].rstrip())
 
 
-def _read_device(reading: _TraceReading, body: bytes) -> None:
-    *numbers, name = _DEVICE.unpack_from(body)
-    index, sms, major, minor, clock, bus, memory, llc = numbers
-    name = name.partition(b"\0")[0]
-    reading.devices.append(RawDevice(index, sms, major, minor, clock, bus, memory, llc, name))
+def _read_device(trace: RawTrace, body: bytes) -> None:
+    index, sms, major, minor, clock, bus, memory, llc, name = _DEVICE.unpack_from(body)
+    bandwidth = 2e3 * clock * bus / 8  # kilohertz and bits; two transfers a cycle
+    shown = name.partition(b"\0")[0].decode(errors="replace")
+    sizes = (10 * major + minor, sms, memory, llc)
+    trace.devices.append(CapturedDevice(index, shown, *sizes, bandwidth or None))
 
 
-def _read_raw_function(reading: _TraceReading, body: bytes) -> None:
+def _read_raw_function(trace: RawTrace, body: bytes) -> None:
     index, count, registers, shared, local, ptx, binary, length = _FUNCTION.unpack_from(body)
     at = _FUNCTION.size
     params = _unpack_many(_PAIR, body, at, count)
@@ -268,11 +236,11 @@ def _read_raw_function(reading: _TraceReading, body: bytes) -> None:
         raise ValueError("a name that ends outside its record")
     name = body[at : at + length]
     pairs = tuple((offset, size) for offset, size in params)
-    images = len(reading.images)
-    reading.functions.append(RawFunction(index, name, pairs, registers, shared, local, ptx, binary, images))
+    images = len(trace.images)
+    trace.functions.append(RawFunction(index, name, pairs, registers, shared, local, ptx, binary, images))
 
 
-def _read_raw_class(reading: _TraceReading, body: bytes) -> None:
+def _read_raw_class(trace: RawTrace, body: bytes) -> None:
     found = _CLASS.unpack_from(body)
     index, function, *geometry = found[:12]
     device, flags, count, timed, ns, least_ns, streams, nbytes, listed = found[12:]
@@ -286,14 +254,10 @@ def _read_raw_class(reading: _TraceReading, body: bytes) -> None:
         index, function, (gx, gy, gz), (bx, by, bz), shared, (cx, cy, cz), device, flags, count, timed, ns,
         least_ns, streams, pointers, body[at : at + nbytes],
     )  # fmt: skip
-    reading.classes.append(made)
+    trace.classes.append(made)
 
 
-def _read_raw_image(reading: _TraceReading, body: bytes) -> None:
-    reading.images.append(RawImage(*_IMAGE.unpack_from(body)))
-
-
-def _read_kept(reading: _TraceReading, body: bytes) -> None:
+def _read_kept(trace: RawTrace, body: bytes) -> None:
     klass, range_count, listed, nbytes = _KEPT.unpack_from(body)
     at = _KEPT.size
     ranges = tuple(RawRange(*one[:7]) for one in _unpack_many(_RANGE, body, at, range_count))
@@ -302,17 +266,17 @@ def _read_kept(reading: _TraceReading, body: bytes) -> None:
     at += listed * _POINTER.size
     if at + nbytes > len(body):
         raise ValueError("arguments that end outside their record")
-    reading.kept.append(RawKept(klass, ranges, pointers, body[at : at + nbytes]))
+    trace.kept.append(RawKept(klass, ranges, pointers, body[at : at + nbytes]))
 
 
-def _read_note(reading: _TraceReading, body: bytes) -> None:
-    reading.notes.append(body.partition(b"\0")[0].decode(errors="replace"))
+def _read_note(trace: RawTrace, body: bytes) -> None:
+    trace.notes.append(body.partition(b"\0")[0].decode(errors="replace"))
 
 
-def _read_order(reading: _TraceReading, body: bytes) -> None:
+def _read_order(trace: RawTrace, body: bytes) -> None:
     room, count = _PAIR.unpack_from(body)
     entries = _unpack_many(_PAIR, body, _PAIR.size, min(count, room))
-    reading.order += tuple((klass, stream) for klass, stream in entries)
+    trace.order += [(klass, stream) for klass, stream in entries]
 
 
 def _read_pointers(body: bytes, at: int, count: int) -> tuple[RawPointer, ...]:
@@ -330,12 +294,12 @@ def _unpack_many(form: struct.Struct, body: bytes, at: int, count: int) -> list[
     return [form.unpack_from(body, at + i * form.size) for i in range(count)]
 
 
-_READERS = {
+_READERS: Mapping[int, Callable[[RawTrace, bytes], None]] = {
     PROCESS: _read_process,
     DEVICE: _read_device,
     FUNCTION: _read_raw_function,
     CLASS: _read_raw_class,
-    IMAGE: _read_raw_image,
+    IMAGE: lambda trace, body: trace.images.append(RawImage(*_IMAGE.unpack_from(body))),
     KEPT: _read_kept,
     NOTE: _read_note,
     ORDER: _read_order,
@@ -412,33 +376,33 @@ def assemble_capture(
     used = {one.image.image.digest for one in gathered.values() if one.image}
     images = {found.image.digest: found.image for found in files.images.values()}
     processes = tuple(_captured_process(trace) for trace in traces)
-    starts = [trace.counters.first_ns for trace in traces if trace.counters.first_ns]
-    ends = [trace.counters.last_ns for trace in traces]
+    devices = {device.ordinal: device for trace in traces for device in trace.devices}
     return Capture(
         format=FORMAT,
         program=replace(program, processes=processes),
         driver=max((t.process.driver for t in traces if t.process is not None), default=0),
-        devices=_devices_in_traces(traces),
+        devices=tuple(devices[ordinal] for ordinal in sorted(devices)),
         kernels=tuple(kernels),
         successions=_count_successions(traces, numbers),
         order=tuple(order),
         images=tuple(image for digest, image in sorted(images.items()) if digest in used),
-        kept=tuple(
-            _kept_launch(kept, trace, files, numbers)
-            for trace in traces
-            for kept in trace.kept
-            if kept.ranges
-        ),
-        copies=CapturedCopies(
-            sum(trace.counters.copies for trace in traces),
-            sum(trace.counters.copied_bytes for trace in traces),
-            sum(trace.counters.copied_ns for trace in traces) * NANO,
-        ),
-        span=max(0, max(ends, default=0) - min(starts, default=0)) * NANO if starts else 0.0,
+        kept=tuple(_kept_launch(one, t, files, numbers) for t in traces for one in t.kept if one.ranges),
+        copies=_count_copies([trace.counters for trace in traces]),
+        span=_measure_span([trace.counters for trace in traces]),
         graphs=sum(trace.counters.graphs for trace in traces),
         dropped=sum(trace.counters.dropped for trace in traces),
         notes=tuple(dict.fromkeys((*notes, *_trace_notes(traces)))),
     )
+
+
+def _count_copies(counters: Sequence[TraceCounters]) -> CapturedCopies:
+    count, size = sum(one.copies for one in counters), sum(one.copied_bytes for one in counters)
+    return CapturedCopies(count, size, sum(one.copied_ns for one in counters) * NANO)
+
+
+def _measure_span(counters: Sequence[TraceCounters]) -> float:
+    starts = [one.first_ns for one in counters if one.first_ns]
+    return max(0, max(one.last_ns for one in counters) - min(starts)) * NANO if starts else 0.0
 
 
 def _gather_launch(
@@ -537,7 +501,10 @@ def _merge_launches(first: CapturedLaunch, second: CapturedLaunch) -> CapturedLa
 
 def _gathered_kernel(name: str, demangled: str, one: _Gathered) -> CapturedKernel:
     launches = sorted(one.launches.values(), key=lambda launch: (-launch.total, launch.number))
-    function = one.function
+    raw = one.function
+    registers, static_shared, local, ptx_version, binary_version = (
+        value if value >= 0 else None for value in (raw.registers, raw.shared, raw.local, raw.ptx, raw.binary)
+    )
     return CapturedKernel(
         name=name,
         demangled=demangled,
@@ -547,17 +514,13 @@ def _gathered_kernel(name: str, demangled: str, one: _Gathered) -> CapturedKerne
         timed=sum(launch.timed for launch in launches),
         seconds=sum(launch.total for launch in launches),
         launches=tuple(launches),
-        registers=_nonnegative_or_none(function.registers),
-        static_shared=_nonnegative_or_none(function.shared),
-        local=_nonnegative_or_none(function.local),
-        ptx_version=_nonnegative_or_none(function.ptx),
-        binary_version=_nonnegative_or_none(function.binary),
+        registers=registers,
+        static_shared=static_shared,
+        local=local,
+        ptx_version=ptx_version,
+        binary_version=binary_version,
         sources=one.image.sources if one.image else (),
     )
-
-
-def _nonnegative_or_none(value: int) -> int | None:
-    return value if value >= 0 else None
 
 
 def _kept_launch(
@@ -575,28 +538,9 @@ def _kept_launch(
 
 def _kept_range(one: RawRange, trace: str, files: StoredFiles) -> KeptRange:
     before, after, again = (files.arrays.get((trace, n), "") for n in (one.before, one.after, one.again))
-    whole = bool(before and after)
-    return KeptRange(
-        one.base,
-        one.start,
-        one.size if whole else one.extent,
-        before if whole else "",
-        after if whole else "",
-        again if whole else "",
-    )
-
-
-def _devices_in_traces(traces: Sequence[RawTrace]) -> tuple[CapturedDevice, ...]:
-    found = {device.index: _captured_device(device) for trace in traces for device in trace.devices}
-    return tuple(found[index] for index in sorted(found))
-
-
-def _captured_device(raw: RawDevice) -> CapturedDevice:
-    # Kilohertz and bits; two transfers a cycle.
-    bandwidth = 2e3 * raw.clock * raw.bus / 8
-    capability = 10 * raw.major + raw.minor
-    name = raw.name.decode(errors="replace")
-    return CapturedDevice(raw.index, name, capability, raw.sms, raw.memory, raw.llc, bandwidth or None)
+    if not (before and after):
+        return KeptRange(one.base, one.start, one.extent, "", "")
+    return KeptRange(one.base, one.start, one.size, before, after, again)
 
 
 def _captured_process(trace: RawTrace) -> CapturedProcess:
@@ -656,7 +600,7 @@ def _trace_notes(traces: Sequence[RawTrace]) -> Iterable[str]:
         yield f"{format_count(left, 'module')} too large to be stored: the code of their kernels is not known"
     if graphs := sum(counters.graphs for counters in all_of):
         yield f"CUDA graphs were launched {graphs} times; their kernels are counted one by one"
-    if (devices := len({device.index for trace in traces for device in trace.devices})) > 1:
+    if (devices := len({device.ordinal for trace in traces for device in trace.devices})) > 1:
         yield f"{devices} devices were used; shares are of the time of all of them"
 
 
@@ -860,8 +804,8 @@ def found_image(data: bytes, digest: str, names: Iterable[bytes]) -> FoundImage 
 
 def sources_of(cubin: Cubin) -> tuple[str, ...]:
     """Files that its line tables name, without CUDA's own headers."""
-    own = [name for name in cubin.source_names() if not _OF_CUDA.search(name)]
-    return tuple(sorted(own, key=lambda name: not name.endswith((".cu", ".py")))[:_MOST_SOURCES])
+    named = [name for name in cubin.source_names() if not _OF_CUDA.search(name)]
+    return tuple(sorted(named, key=lambda name: not name.endswith((".cu", ".py")))[:_MOST_SOURCES])
 
 
 def folders_made(folder: Path) -> None:

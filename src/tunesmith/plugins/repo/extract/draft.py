@@ -13,19 +13,19 @@ from typing import Any, Literal
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import format_count, sha256_hex, truncate_text
-from tunesmith.expert.drafts.bare import BareKernel, BareReading, KnownFacts
+from tunesmith.expert.drafts.bare import BareKernel, BareReading, KnownFacts, KnownWorkload
 from tunesmith.expert.drafts.draft import draft_of, read_safely
 from tunesmith.expert.drafts.headers import KernelSignature, LaunchSite, SourceModel
-from tunesmith.expert.drafts.launches import FILL, DraftLaunch, draft_arguments, draft_launch, possible_name
+from tunesmith.expert.drafts.launches import FILL, draft_arguments, draft_launch, possible_name
 from tunesmith.expert.drafts.signature import read_with_headers
 from tunesmith.plugins.repo.capture.records import CapturedKernel
-from tunesmith.plugins.repo.extract.flatten import FlatKernel, kernel_in_parts
+from tunesmith.plugins.repo.extract.flatten import FlatKernel, Parts, kernel_in_parts
 from tunesmith.plugins.repo.extract.host import (
     ChosenLaunch,
+    HostFactReader,
     HostFacts,
     HostLaunch,
     HostReading,
-    host_facts,
     with_limits,
 )
 from tunesmith.plugins.repo.extract.seen import SeenSizes, seen_facts
@@ -40,9 +40,52 @@ from tunesmith.plugins.repo.extract.slice import (
     is_system,
 )
 from tunesmith.plugins.repo.extract.tree import SourceTree, is_frameworks
-from tunesmith.plugins.repo.extract.wishes import Extraction, ExtractionWish
 from tunesmith.problem.problem import Origin
 from tunesmith.problem.problem_text import toml_text
+
+
+@dataclass(frozen=True)
+class ExtractionWish:
+    """What is asked for. `kernel`: a name, with template arguments or without."""
+
+    kernel: str
+    file: str | None = None
+    folders: tuple[str, ...] = ()
+    defines: Pairs = ()
+    flags: tuple[str, ...] = ()
+    workloads: tuple[KnownWorkload, ...] = ()
+    reference: str | None = None
+    trim: bool = True
+    seen: CapturedKernel | None = None  # what a program launched
+    inside: tuple[str, str] | None = None  # file and host function whose launch is meant
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What was made of it. `files`: name -> text, of the folder."""
+
+    place: str  # where the kernel is defined
+    entry: str
+    files: tuple[tuple[str, str], ...]
+    fills: int
+    lines: int  # of the kernel's file
+    items: int
+    attempt: BuildAttempt
+    report: tuple[str, ...]  # what was found, in words
+    missing: tuple[str, ...] = ()  # why it does not stand alone, where it does not
+    seen_sizes: SeenSizes = ()
+    parts: Parts = ()  # of captured arguments that are structs
+    passed: Pairs = ()  # the host's words for arguments, by their names
+    launch: HostLaunch | None = None
+    cut: KernelSlice | None = None
+    members: tuple[Extraction, ...] = ()  # kernels that one call launches, each by itself
+    origin: Origin | None = None
+    unread: tuple[str, ...] = ()  # conditions of the host's that are not over sizes
+
+    @property
+    def stands_alone(self) -> bool:
+        return self.attempt.ok
+
 
 # -- A reference from a function that the user names: called in float64, as reference files are.
 
@@ -92,9 +135,6 @@ def reference_text(
     return "\n".join(lines) + "\n"
 
 
-# -- What is said of an extraction: what was found, what was taken for granted, what is missing and where.
-
-
 def report_of(
     found: FoundKernel,
     host: HostReading,
@@ -109,9 +149,8 @@ def report_of(
         f"the slice has {format_count(len(fitted.slice.items), 'declaration')} of {', '.join(files)}",
     ]
     if fitted.left_out:
-        said.append(
-            f"{fitted.left_out} more by name were left out: the machine code is the same without them"
-        )
+        why = "the machine code is the same without them"
+        said.append(f"{fitted.left_out} more by name were left out: {why}")
     if fitted.slice.uses_framework:
         said.append(f"a framework's types and macros are ours, in {FRAMEWORK}")
     if instance.launch is None:
@@ -122,9 +161,8 @@ def report_of(
     for name, values in instance.chosen.offered:
         said.append(f"{name} may be {', '.join(values)}; choose another with --entry")
     for name, guess in instance.chosen.guessed:
-        said.append(
-            f"nobody says what {name} is where it is launched: {guess} was taken, another with --entry"
-        )
+        where = f"nobody says what {name} is where it is launched"
+        said.append(f"{where}: {guess} was taken, another with --entry")
     if instance.chosen.open_names:
         names = ", ".join(instance.chosen.open_names)
         said.append(f"nobody says what {names} is: say it with --entry '{found.item.name}<...>'")
@@ -147,14 +185,10 @@ def missing_in(found: FoundKernel, fitted: FittedSlice) -> tuple[str, ...]:
     """What the slice lacks, with the line of the repository that asks for it."""
     said: list[str] = []
     named = dict.fromkeys(re.findall(r'identifier "(\w+)" is undefined', fitted.attempt.log))
+    words = [(item.path, token) for item in fitted.slice.items for token in item.tokens]
     for name in named:
-        places = [
-            f"{item.path}:{token.line}"
-            for item in fitted.slice.items
-            for token in item.tokens
-            if token.text == name
-        ]
-        where = f", used in {places[0]}," if places else ""
+        place = next((f"{path}:{token.line}" for path, token in words if token.text == name), None)
+        where = f", used in {place}," if place else ""
         said.append(f"{name}{where} is defined nowhere in what {found.item.path} includes")
     lost = [
         f"{one.name} ({one.path}:{one.line})"
@@ -210,15 +244,15 @@ def draft_extraction(
     headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
     bare, facts = _read_bare_kernel(found, instance, flat.entry if flat else entry, text, headers, wish, flat)
     known = _known_facts(found, instance, facts, fitted, wish)
-    known = flat.known(known) if flat else known
+    known = flat.with_roles(known) if flat else known
     reading = read_safely(bare)
     report = (*report_of(found, host, instance, facts, fitted, entry), *said)
     sizes: SeenSizes = ()
     if wish.seen is not None:
         shapes = reading.shapes if isinstance(reading, BareReading) else {}
         extents = {name: known.renamed(shape.extents) for name, shape in shapes.items()}
-        own = kernel_in_parts(wish.seen, flat.parts) if flat else wish.seen
-        seen = seen_facts(own, bare.arguments, known, bare.launch, extents)
+        ran = kernel_in_parts(wish.seen, flat.parts) if flat else wish.seen
+        seen = seen_facts(ran, bare.arguments, known, bare.launch, extents)
         known, bare = seen.known, replace(bare, launch=seen.launch)
         report = (*report, *seen.notes, *compared_code(wish.seen, fitted.attempt))
         sizes = seen.sizes
@@ -280,11 +314,13 @@ def _read_bare_kernel(
     host = instance.launch
     if host is not None:
         host = replace(host, site=flat.site(host.site)) if flat else host
-        facts = host_facts(host, arguments, comments_of(found), dict(instance.chosen.decided))
+        decided = dict(instance.chosen.decided)
+        facts = HostFactReader(host, arguments, comments_of(found), decided).facts()
         site = _named_site(host.site, facts)
-        own = dict((*host.constants, *model.constants))
-        model = replace(model, launches=(site,), constants=tuple(own.items()))
-        launch = _with_host_place(draft_launch(kernel, arguments, model, "cuda"), host)
+        constants = dict((*host.constants, *model.constants))
+        model = replace(model, launches=(site,), constants=tuple(constants.items()))
+        launch = draft_launch(kernel, arguments, model, "cuda")
+        launch = replace(launch, about=f"as launched in {host.place}")  # lines are those of the host's file
     said = (entry, kernel, arguments, model, launch, bound, wish.defines, headers)
     return BareKernel(text, KERNEL_FILE, "cuda", *said), facts
 
@@ -305,12 +341,6 @@ def _in_names(text: str, facts: HostFacts) -> str:
         if not words.isidentifier():
             text = text.replace(words, name)
     return text
-
-
-def _with_host_place(launch: DraftLaunch, host: HostLaunch) -> DraftLaunch:
-    """Lines are those of the host's file."""
-    where = f"as launched in {host.place}"
-    return replace(launch, about=where)
 
 
 def comments_of(found: FoundKernel) -> dict[str, str]:
@@ -356,14 +386,9 @@ def _known_facts(
     return replace(
         plain,
         notes=(*plain.notes, *(f"the host also asks for: {text}" for text in facts.unread[:6])),
-        values=facts.values,
-        shapes=facts.shapes,
-        shapes_from=facts.shapes_from,
-        nulls=facts.nulls,
-        passed=facts.passed,
-        multiples=facts.multiples,
-        requires=facts.requires,
-    )
+        values=facts.values, shapes=facts.shapes, shapes_from=facts.shapes_from, nulls=facts.nulls,
+        passed=facts.passed, multiples=facts.multiples, requires=facts.requires,
+    )  # fmt: skip
 
 
 # -- Where an extracted kernel comes from, so that what is tuned finds its way back.
@@ -397,6 +422,13 @@ def origin_text(origin: Origin) -> str:
     lines += [f"kernel = {_quote_toml(origin.kernel)}"] if origin.kernel else []
     lines += ["", "[origin.digests]"]
     lines += [f"{_quote_toml(path)} = {_quote_toml(digest)}" for path, digest in origin.digests]
+    if origin.read:  # the launch promises were taken from; what it asks for besides may not hold at others
+        asked = [" ".join(text.split()) for text in origin.unread]
+        lines += ["", "[origin.read]", f"launch = {json.dumps(origin.read)}"]
+        lines += [f"unread = [{', '.join(map(json.dumps, asked))}]"] if asked else []
+        lines += (
+            ["alone = true  # other launches are of other instances of the kernel"] if origin.alone else []
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -410,13 +442,10 @@ def text_digest(text: str) -> str:
     return sha256_hex(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
 
 
-# -- Drafts of several kernels that one call launches, put together: one problem with a launch for each.
-#
-# What two launches are handed is one argument where the host has the same words for it. A buffer that an
-# earlier launch writes and a later one reads is a workspace, where the host makes it and does not give it
-# back.
-
-
+# Drafts of several kernels that one call launches, put together: one problem with a launch for each. What two
+# launches are handed is one argument where the host has the same words for it. A buffer that an earlier one
+# writes and a later one reads is a workspace, where the host makes it and does not give it back.
+ONE_BY_ONE = "leave --call out, and extract the kernels one by one"
 Table = dict[str, Any]
 Place = tuple[str, str, str]  # table, argument's name or launch's number, key
 Kept = Literal["", "made", "zeroed"]  # a buffer of the host's own: none, with any contents, filled with zeros
@@ -522,16 +551,16 @@ class _Joined:
         """The draft's names for arguments and sizes -> those of the whole."""
         names: dict[str, str] = {}
         for argument in table["argument"]:
-            own, words = argument["name"], tensor_identity(draft.passed.get(argument["name"], ""))
-            key = (words or own, argument["type"])
+            words = tensor_identity(draft.passed.get(argument["name"], ""))
+            key = (words or argument["name"], argument["type"])
             known = self._by_words.get(key)
-            name = known or self._free(own, draft.kernel, table)
-            names[own] = name
+            name = known or self._free(argument["name"], draft.kernel, table)
+            names[argument["name"]] = name
             if known is None:
                 self._by_words[key] = name
                 self.order.append(name)
-        own_sizes = [size for size in table["contract"] if size != "require" and size not in names]
-        names |= {size: self._size_name(size, draft.kernel, table) for size in own_sizes}
+        sizes = [size for size in table["contract"] if size != "require" and size not in names]
+        names |= {size: self._size_name(size, draft.kernel, table) for size in sizes}
         for argument in table["argument"]:
             name = names[argument["name"]]
             self._uses.setdefault(name, []).append(argument.get("role", ""))
@@ -599,13 +628,9 @@ def _merge_roles(uses: Sequence[str]) -> str:
 
 def _merge_open_values(known: Table | None, other: Table) -> Table:
     """What one draft leaves open another may say."""
-    if known is None:
-        return other
-    found = dict(known)
-    for key, value in other.items():
-        if key not in found or "FILL" in str(found[key]):
-            found[key] = value
-    return found
+    known = known or {}
+    open_ones = {key: value for key, value in other.items() if "FILL" in str(known.get(key, "FILL"))}
+    return {**known, **open_ones}
 
 
 def _intersect_rules(size: str, one: Table, other: Table) -> Table:
@@ -643,7 +668,7 @@ def _is_value_allowed(value: object, rule: Table) -> bool:
 
 def _nothing_left(size: str, one: Table, other: Table) -> BadInput:
     fault = f"the call's launches promise of {size} what no number keeps: {one} and {other}"
-    return BadInput(fault, hint="leave --call out, and extract the kernels one by one")
+    return BadInput(fault, hint=ONE_BY_ONE)
 
 
 def _merge_workloads(tables: Sequence[Table], joined: _Joined) -> Table:

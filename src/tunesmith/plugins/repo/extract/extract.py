@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import operator
 import os
 import re
 import tempfile
@@ -24,6 +24,9 @@ from tunesmith.expert.drafts.signature import read_with_headers
 from tunesmith.plugins.repo.capture.records import Capture, CapturedKernel, read_array, read_capture
 from tunesmith.plugins.repo.capture.trace import function_name
 from tunesmith.plugins.repo.extract.draft import (
+    ONE_BY_ONE,
+    Extraction,
+    ExtractionWish,
     Kept,
     LaunchDraft,
     draft_extraction,
@@ -46,8 +49,15 @@ from tunesmith.plugins.repo.extract.host import (
     is_alone,
     launches_in,
 )
+from tunesmith.plugins.repo.extract.items import split_text
 from tunesmith.plugins.repo.extract.prove import ProofReply, proof_of
-from tunesmith.plugins.repo.extract.seen import instance_of, recorded_files, with_recorded
+from tunesmith.plugins.repo.extract.seen import (
+    captured_kernel,
+    instance_of,
+    recorded_files,
+    with_recorded,
+    without_source,
+)
 from tunesmith.plugins.repo.extract.slice import (
     FRAMEWORK,
     KERNEL_FILE,
@@ -64,15 +74,10 @@ from tunesmith.plugins.repo.extract.slice import (
     trim_slice,
 )
 from tunesmith.plugins.repo.extract.tree import Repository, SourceTree, refuse_odd_name
-from tunesmith.plugins.repo.extract.wishes import Extraction as Extraction
-from tunesmith.plugins.repo.extract.wishes import ExtractionWish as ExtractionWish
-from tunesmith.plugins.repo.extract.wishes import captured_kernel, without_source
-from tunesmith.problem.problem import Origin
 from tunesmith.run.events import LanguageModel
 from tunesmith.session.check import given_defines
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.roles import one_model
-from tunesmith.source.lex import split_at
 
 TRIM_SECONDS = 45.0
 _PACK = re.compile(r"^\s*#\s*pragma\s+pack\b|\b_Pragma\s*\(\s*\"pack\b", re.MULTILINE)
@@ -92,8 +97,8 @@ def extract_kernel(
     found = _find_wished_kernel(tree, wish)
     host = host_launches(tree, found, wish.folders, wish.defines)
     if wish.inside is not None:
-        own = [one for one in host.launches if (one.path, one.site.function) == wish.inside]
-        host = replace(host, launches=tuple(own))
+        inside = [one for one in host.launches if (one.path, one.site.function) == wish.inside]
+        host = replace(host, launches=tuple(inside))
     signature = _signature_of(found)
     asked = wish.kernel
     if wish.seen is not None and "<" not in asked and (ran := instance_of(wish.seen.shown)):
@@ -123,9 +128,6 @@ def _find_wished_kernel(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
         raise without_source(wish.seen, missing) from missing
 
 
-# -- the instance ------------------------------------------------------------------------------------------
-
-
 def _signature_of(found: FoundKernel) -> KernelSignature:
     cut = found.slicer.slice(found.item)
     model = read_with_headers(cut.text(), "cuda", found.item.path, (), ())
@@ -146,7 +148,7 @@ def _choose_instance(
         fault = f"{found.item.name} is no template: it has no instance {asked}"
         raise BadInput(fault, where=found.item.place, hint="leave the template arguments out")
     if given:
-        ways.sort(key=lambda way: -_count_matches(way[1].arguments, given))
+        ways.sort(key=lambda way: -sum(map(operator.eq, way[1].arguments, given)))
         return ChosenLaunch(ways[0][0] if ways else None, ChosenEntry(given, (), ()), len(ways))
     if not signature.template_params:
         return ChosenLaunch(ways[0][0] if ways else None, ChosenEntry((), (), ()), len(ways))
@@ -154,10 +156,6 @@ def _choose_instance(
         return ChosenLaunch(None, ChosenEntry((), signature.template_params, ()), 0)
     best = min(ways, key=lambda way: (len(way[1].open_names), _precision_rank(way[1].arguments)))
     return ChosenLaunch(*best, len(ways))
-
-
-def _count_matches(one: Sequence[str], other: Sequence[str]) -> int:
-    return sum(a == b for a, b in zip(one, other, strict=False))
 
 
 def _precision_rank(arguments: Sequence[str]) -> int:
@@ -169,41 +167,34 @@ def _template_arguments(entry: str) -> tuple[str, ...]:
     if "<" not in entry:
         return ()
     inside = entry[entry.index("<") + 1 : entry.rindex(">")]
-    parts = split_at(",", re.findall(r"\w+|::|[^\w\s]", inside))
-    return tuple(
-        re.sub(r"(?<=\w) (?=\W)|(?<=\W) (?=\w)|(?<=\W) (?=\W)", "", " ".join(part)) for part in parts
-    )
+    parts = (" ".join(part.split()) for part in split_text(inside, opens="<([{", closes=">)]}"))
+    return tuple(re.sub(r" (?=\W)|(?<=\W) ", "", part) for part in parts)
 
 
 def _qualified_entry(
     found: FoundKernel, instance: ChosenLaunch, signature: KernelSignature
 ) -> tuple[str, tuple[str, ...]]:
     """With its namespaces, and the names that its template arguments have."""
-    scope = "::".join(part for part in found.item.scope if part)
-    name = f"{scope}::{found.item.name}" if scope else found.item.name
+    name = found.item.qualified_name
     arguments = tuple(_as_outside(found, text) for text in instance.chosen.arguments)
     if not arguments and signature.template_params:
         return f"{name}<{FILL}>", ()
     inside = ", ".join(arguments)
-    words = [
-        word for word in re.findall(r"[A-Za-z_][\w:]*", inside) if word not in ("true", "false", "typename")
-    ]
-    return (f"{name}<{inside}>" if arguments else name), tuple(dict.fromkeys(words))
+    words = dict.fromkeys(re.findall(r"[A-Za-z_][\w:]*", inside))
+    named = tuple(word for word in words if word not in ("true", "false", "typename"))
+    return (f"{name}<{inside}>" if arguments else name), named
 
 
 def _as_outside(found: FoundKernel, text: str) -> str:
     """A template argument as it is called from outside of the kernel's namespaces."""
-    scope = tuple(part for part in found.item.scope if part)
+    scope = found.item.spaces
 
     def named(word: re.Match[str]) -> str:
-        spaces = {tuple(p for p in item.scope if p) for item in found.slicer.named(word[0])}
+        spaces = {item.spaces for item in found.slicer.named(word[0])}
         seen = [space for space in spaces if space and scope[: len(space)] == space]
         return "::".join((*max(seen, key=len), word[0])) if seen and () not in spaces else word[0]
 
     return re.sub(r"(?<![\w:])[A-Za-z_]\w*(?!\w|\s*::)", named, text) if scope else text
-
-
-# -- the slice ---------------------------------------------------------------------------------------------
 
 
 def _fit_slice(
@@ -281,15 +272,13 @@ def _flatten_structs(
     if not same.ok:
         log = one_line(same.log)
         return None, (f"with the fields of what it takes by value as parameters it does not compile: {log}",)
-    return flat, (flat.said,)
+    return flat, (flat.report_line,)
 
 
-# -- All kernels that one call launches, as one problem: each is extracted, and the drafts are put
-# together.
+# -- All kernels that one call launches, as one problem: each is extracted, and the drafts are put together.
 
 
 MOST_LAUNCHES = 8
-_PROBLEM = "problem.toml"
 SeenOf = Callable[[str], CapturedKernel | None]
 
 
@@ -347,18 +336,18 @@ def _combine_parts(
     for part in parts:
         if part.parts or part.cut is None or not part.stands_alone:
             why = "takes a struct by value" if part.parts else "does not stand alone"
-            fault = f"{part.entry}, which the call launches too, {why}"
-            raise BadInput(fault, hint="leave --call out, and extract the kernels one by one")
+            raise BadInput(f"{part.entry}, which the call launches too, {why}", hint=ONE_BY_ONE)
         if part.cut.kernel.path != parts[0].cut.kernel.path:  # type: ignore[union-attr]
-            fault = f"{part.entry} is defined in {part.cut.kernel.path}, another file"
-            raise BadInput(fault, hint="leave --call out, and extract the kernels one by one")
+            raise BadInput(
+                f"{part.entry} is defined in {part.cut.kernel.path}, another file", hint=ONE_BY_ONE
+            )
     cut = _union_slices([part.cut for part in parts if part.cut is not None])
     text = tree.read(main.launch.path) if main.launch is not None else ""
     drafts = [
         LaunchDraft(
             site.site.kernel,
             part.entry,
-            dict(part.files)[_PROBLEM],
+            dict(part.files)[PROBLEM_FILE],
             dict(part.passed),
             _internal_buffers(site, text),
         )
@@ -367,22 +356,17 @@ def _combine_parts(
     missing = tuple(_build_failures(cut, parts, wish, compilers))
     attempt = main.attempt if not missing else replace(main.attempt, digest="", log=missing[0])
     names = ", ".join(part.entry for part in parts)
-    notes = [f"Drafted by `tunesmith extract --call`: {names}", *_launch_notes(listed)]
+    notes = [f"Drafted by `tunesmith extract --call`: {names}"]
+    notes += [f"{one.site.kernel}: launched in {one.place}" for one in listed]
     toml = merge_drafts(drafts, notes)
     kernel = cut.text(f"{', '.join(one.site.kernel for one in listed)}, taken from {main.place}")
     headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
-    files = ((KERNEL_FILE, kernel), *headers, (_PROBLEM, toml))
+    files = ((KERNEL_FILE, kernel), *headers, (PROBLEM_FILE, toml))
     said = f"a call launches {format_count(len(parts), 'kernel')}: {names}"
-    report = (*main.report, said)
-    sizes = (fills_of(toml), len(kernel.splitlines()), len(cut.items))
     return replace(
-        main, files=files, fills=sizes[0], lines=sizes[1], items=sizes[2], attempt=attempt, report=report,
-        missing=missing, members=tuple(parts), cut=cut,
+        main, files=files, fills=fills_of(toml), lines=len(kernel.splitlines()), items=len(cut.items),
+        attempt=attempt, report=(*main.report, said), missing=missing, members=tuple(parts), cut=cut,
     )  # fmt: skip
-
-
-def _launch_notes(listed: Sequence[HostLaunch]) -> list[str]:
-    return [f"{one.site.kernel}: launched in {one.place}" for one in listed]
 
 
 def _union_slices(slices: Sequence[KernelSlice]) -> KernelSlice:
@@ -514,38 +498,36 @@ def extract_folder(
         by_model = "" if found.fills else asked.name
     found = with_origin(found, Path(repository), None if capture is None else Path(capture))
     write_folder(folder, found.files)
-    proof: tuple[str, ...] = ()
-    holds = False
     files = tuple(file for file, _ in found.files)
     faults = tuple(read_back(folder, found))
+    proof, holds = tuple[str, ...](), False
     if capture is not None and wished.seen is not None and found.stands_alone:
         if found.fills or faults:
             proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
         else:
             note("making captured launches again")
-            proof, holds = _prove_extraction(folder, found, Path(capture), wished.seen.name)
-            if wished.reference is None and not found.members:
-                added, said = record_cases(folder, Path(capture), wished.seen.name, found)
-                files, proof = (*files, *added), (*proof, *said)
+            added, proof, holds = _prove_folder(folder, found, wished, Path(capture), wished.seen.name)
+            files = (*files, *added)
     if by_model and holds:
         _as_proven(folder)
     elif by_model:
         words = f"what {by_model} filled in is not proven by a captured launch: problem.toml says so too"
         found = replace(found, report=(*found.report, words))
     return ExtractedFolder(
-        folder,
-        found.entry,
-        found.place,
-        files,
-        found.stands_alone,
-        found.attempt.compiler,
-        found.lines,
-        found.fills,
-        found.report,
-        found.missing,
-        faults,
-        proof,
-    )
+        folder, found.entry, found.place, files, found.stands_alone, found.attempt.compiler, found.lines,
+        found.fills, found.report, found.missing, faults, proof,
+    )  # fmt: skip
+
+
+def _prove_folder(
+    folder: Path, found: Extraction, wished: ExtractionWish, capture: Path, kernel: str
+) -> tuple[list[str], tuple[str, ...], bool]:
+    """Files of cases that were kept, what was proven in words, and whether the problem holds."""
+    proof, holds = _prove_extraction(folder, found, capture, kernel)
+    if wished.reference is not None or found.members:
+        return [], proof, holds
+    added, said = record_cases(folder, capture, kernel, found)
+    return added, (*proof, *said), holds
 
 
 def _extract_wished(
@@ -596,10 +578,10 @@ def _prove_extraction(
 def _fill_with_model(found: Extraction, model: LanguageModel, note: Callable[[str], None]) -> Extraction:
     """What is filled in is marked as not proven until it is."""
     done = fill_open_places(found, model, note)
-    own = dict(done.found.files)
+    files = dict(done.found.files)
     if not done.found.fills:
-        own[PROBLEM_FILE] = f"{NOT_PROVEN}\n{own[PROBLEM_FILE]}"
-    return replace(done.found, files=tuple(own.items()), report=(*done.found.report, *done.said))
+        files[PROBLEM_FILE] = f"{NOT_PROVEN}\n{files[PROBLEM_FILE]}"
+    return replace(done.found, files=tuple(files.items()), report=(*done.found.report, *done.said))
 
 
 def _as_proven(folder: Path) -> None:
@@ -626,14 +608,14 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         seen = captured_kernel(read_capture(Path(capture)), kernel + instance, symbol)
     return ExtractionWish(
         kernel + instance,
-        wish.get("file"),
-        tuple(wish.get("include", ())),
-        given_defines(wish.get("defines", ())),
-        tuple(wish.get("flags", ())),
-        given_workloads(wish.get("workloads", ())),
-        wish.get("reference"),
-        wish.get("trim", True),
-        seen,
+        file=wish.get("file"),
+        folders=tuple(wish.get("include", ())),
+        defines=given_defines(wish.get("defines", ())),
+        flags=tuple(wish.get("flags", ())),
+        workloads=given_workloads(wish.get("workloads", ())),
+        reference=wish.get("reference"),
+        trim=wish.get("trim", True),
+        seen=seen,
     )
 
 
@@ -643,21 +625,9 @@ def with_origin(found: Extraction, repository: Path, capture: Path | None) -> Ex
         return found
     seen = "" if capture is None else str(capture.resolve())
     origin = replace(found.origin, repository=str(repository.resolve()), capture=seen)
-    own = dict(found.files)
-    own[PROBLEM_FILE] = f"{own[PROBLEM_FILE].rstrip()}\n\n{origin_text(origin)}{_read_text(origin)}"
-    return replace(found, files=tuple(own.items()), origin=origin)
-
-
-def _read_text(origin: Origin) -> str:
-    """Which launch promises were taken from; what it asks for besides may not hold at others."""
-    if not origin.read:
-        return ""
-    asked = [" ".join(text.split()) for text in origin.unread]
-    # Escapes of JSON's are among those of TOML's texts.
-    lines = ["", "[origin.read]", f"launch = {json.dumps(origin.read)}"]
-    lines += [f"unread = [{', '.join(map(json.dumps, asked))}]"] if asked else []
-    lines += ["alone = true  # other launches are of other instances of the kernel"] if origin.alone else []
-    return "\n".join(lines) + "\n"
+    files = dict(found.files)
+    files[PROBLEM_FILE] = f"{files[PROBLEM_FILE].rstrip()}\n\n{origin_text(origin)}"
+    return replace(found, files=tuple(files.items()), origin=origin)
 
 
 def check_proof(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:
@@ -678,7 +648,7 @@ def check_proof(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str
 def record_cases(folder: Path, capture: Path, kernel: str, found: Extraction) -> tuple[list[str], list[str]]:
     """Launches whose memory was kept become cases of the problem, in files of their own; and what is said."""
     problem = load_problem(folder)
-    sizes = {number: dict(own) for number, own in found.seen_sizes}
+    sizes = {number: dict(seen) for number, seen in found.seen_sizes}
     seen = in_parts(read_capture(capture), kernel, found.parts)
     files, notes = recorded_files(
         problem.definition, seen, kernel, sizes, lambda digest: read_array(capture, digest)
@@ -701,11 +671,8 @@ def write_folder(folder: Path, files: Sequence[tuple[str, str]]) -> None:
     try:
         encoded = [(name, text.encode()) for name, text in files]
     except UnicodeEncodeError as error:  # a file of the repository is named so
-        odd = (
-            error.object[max(error.start - 40, 0) : error.end + 40]
-            .encode("utf-8", "backslashreplace")
-            .decode()
-        )
+        around = error.object[max(error.start - 40, 0) : error.end + 40]
+        odd = around.encode("utf-8", "backslashreplace").decode()
         raise BadInput(f"a name in the repository is not UTF-8: {one_line(odd)}", hint="rename it") from error
     with explain_disk_errors("write the problem", folder, instead="another folder with --out DIR"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.base.errors import BadInput, WaitingForModel
 from tunesmith.base.text import format_count, one_line, truncate_text
 from tunesmith.expert.drafts.launches import FILL
-from tunesmith.plugins.repo.extract.wishes import Extraction
+from tunesmith.plugins.repo.extract.draft import Extraction
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.run.events import LanguageModel, Message, NoReply, Pending, Request
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
@@ -77,7 +77,6 @@ def _find_fill_marks(text: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 
 def _strip_comment(line: str) -> str:
-    """Without its comment."""
     quoted = False
     for at, sign in enumerate(line):
         quoted ^= sign == '"'
@@ -92,13 +91,8 @@ def insert_values(text: str, values: Mapping[str, Value], by: str) -> str:
     done: list[str] = []
     for line in text.splitlines():
         code = _strip_comment(line)
-        own = [next(places) for _ in _MARKED.finditer(code)]
-        if not own:
-            done.append(line)
-            continue
-        given = iter([_toml_value_text(values[place.path]) for place in own])
-        written = _MARKED.sub(lambda _match, given=given: next(given), code)  # type: ignore[misc]
-        done.append(f"{written.rstrip()}  # by {one_line(by, 60)}")
+        written = _MARKED.sub(lambda _match: _toml_value_text(values[next(places).path]), code)
+        done.append(line if written == code else f"{written.rstrip()}  # by {one_line(by, 60)}")
     return "\n".join(done) + "\n"
 
 
@@ -149,10 +143,8 @@ def fill_open_places(
     files = dict(found.files)
     text = files[PROBLEM_FILE]
     places = open_places(text)
-    nameless = [place for place in places if place.is_key]
-    if nameless:
-        words = "a size without a name is for you to name, so no model was asked"
-        return FilledExtraction(found, (words,))
+    if any(place.is_key for place in places):
+        return FilledExtraction(found, ("a size without a name is for you to name, so no model was asked",))
     told = package_files("tunesmith.plugins.repo.extract").joinpath(PROMPT).read_text(encoding="utf-8")
     messages = [Message("system", told), Message("user", _fill_prompt(files, places))]
     refused = ""

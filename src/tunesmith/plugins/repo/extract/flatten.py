@@ -10,10 +10,10 @@ from itertools import takewhile
 from tunesmith.expert.drafts.bare import KnownFacts
 from tunesmith.expert.drafts.headers import LaunchSite, elements_of
 from tunesmith.plugins.repo.capture.records import Capture, CapturedArgument, CapturedKernel, CapturedLaunch
-from tunesmith.plugins.repo.extract.items import FileItem, after_brackets, after_template
+from tunesmith.plugins.repo.extract.items import FileItem, after_brackets, after_template, past_bracket
 from tunesmith.plugins.repo.extract.slice import KernelSlice
 from tunesmith.problem.problem import TYPES
-from tunesmith.source.lex import Token, lex
+from tunesmith.source.lex import Token, lex, split_at
 
 MOST_FIELDS = 96
 _POINTER = 8  # bytes
@@ -117,8 +117,7 @@ def _type_layout(type_: str, find: Find, depth: int) -> _StructLayout:
     if item.kind == "record" and item.tokens[0].text == "enum":
         return _enum_layout(item, plain)
     if item.kind == "alias":
-        meaning = _aliased_type(item)
-        return _type_layout(meaning, find, depth - 1)
+        return _type_layout(_aliased_type(item), find, depth - 1)
     return _record_layout(item, split_arguments(arguments), find, depth - 1)
 
 
@@ -161,10 +160,8 @@ def _record_layout(item: FileItem, arguments: Sequence[str], find: Find, depth: 
         if "," in inherited:
             raise NoFields(f"{item.name} has several bases")
         base = _type_layout("".join(inherited), find, depth)
-        fields, at, widest = list(base.fields), base.size, base.alignment
-        if not fields:
-            at = 0
-        elif max(field.offset + field.size for field in fields) < at:
+        fields, at, widest = list(base.fields), base.size if base.fields else 0, base.alignment
+        if fields and max(field.offset + field.size for field in fields) < at:
             raise NoFields(f"{item.name} has a base that ends with padding, which fields may lie in")
     has_base = ":" in head
     for type_, name, counts in _struct_members(tokens[opening + 1 : end - 1], meanings, item.name):
@@ -174,12 +171,9 @@ def _record_layout(item: FileItem, arguments: Sequence[str], find: Find, depth: 
         widest = max(widest, one.alignment)
         at = -(-at // one.alignment) * one.alignment
         for index in _index_suffixes(counts):
-            fields += [
-                StructField(
-                    f".{name}{index}{inner.path}", inner.type, at + inner.offset, inner.size, inner.enum
-                )
-                for inner in one.fields
-            ]
+            for inner in one.fields:
+                path = f".{name}{index}{inner.path}"
+                fields.append(replace(inner, path=path, offset=at + inner.offset))
             at += one.size
             if len(fields) > MOST_FIELDS:
                 raise NoFields(f"{item.name} has more than {MOST_FIELDS} fields")
@@ -193,11 +187,11 @@ def _template_parameters(head: Sequence[str]) -> list[str]:
 
 
 def _struct_members(
-    tokens: Sequence[Token], meanings: dict[str, str], own: str
+    tokens: Sequence[Token], meanings: dict[str, str], struct: str
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Type, name and array extents; `meanings` grows by the struct's own aliases and constants. `own`: the
-    struct's name, which constructors have."""
-    for statement in _member_statements(tokens, own):
+    """Type, name and array extents; `meanings` grows by the struct's aliases and constants. `struct`: the
+    name, which constructors have."""
+    for statement in _member_statements(tokens, struct):
         texts = [token.text for token in statement]
         if texts[0] == "using" and "=" in texts:
             meanings[texts[1]] = _join_tokens(_substitute_tokens(statement[texts.index("=") + 1 :], meanings))
@@ -218,7 +212,7 @@ def _struct_members(
         )
 
 
-def _member_statements(tokens: Sequence[Token], own: str) -> Iterator[list[Token]]:
+def _member_statements(tokens: Sequence[Token], struct: str) -> Iterator[list[Token]]:
     """Those that declare fields or names: functions and access words are left out. Raises NoFields: a
     statement with brackets may be a function or not."""
     found: list[Token] = []
@@ -233,7 +227,7 @@ def _member_statements(tokens: Sequence[Token], own: str) -> Iterator[list[Token
                 yield found
             found = []
         elif text == "(" and not _has_value(found):
-            if not _is_function(tokens, at, found, own):
+            if not _is_function(tokens, at, found, struct):
                 raise NoFields(f"'{_join_tokens([*found, tokens[at]])}...' may be a field or a function")
             at = _after_function(tokens, at)
             found = []
@@ -255,7 +249,7 @@ def _has_value(found: Sequence[Token]) -> bool:
     return "operator" not in texts and any(text in ("=", "using", "typedef") for text in texts)
 
 
-def _is_function(tokens: Sequence[Token], at: int, found: Sequence[Token], own: str) -> bool:
+def _is_function(tokens: Sequence[Token], at: int, found: Sequence[Token], struct: str) -> bool:
     """Whether the bracket at `at`, behind what was found of a statement, clearly begins parameters."""
     texts = [token.text for token in found]
     if not texts or any(text in _MOVING for text in texts):
@@ -267,7 +261,7 @@ def _is_function(tokens: Sequence[Token], at: int, found: Sequence[Token], own: 
     if found[-1].kind != "word" or texts[-1] in _PLAIN_TYPES or inside in ("*", "&", "(") or behind == "(":
         return False
     words = [text for text in texts if text not in _OF_FUNCTIONS]
-    return len(words) > 1 or words == [own]
+    return len(words) > 1 or words == [struct]
 
 
 def _after_function(tokens: Sequence[Token], at: int) -> int:
@@ -299,7 +293,7 @@ def _substitute_tokens(tokens: Sequence[Token], meanings: Mapping[str, str]) -> 
 
 
 def _parse_declarators(tokens: Sequence[Token]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    parts = list(_at_commas(tokens))
+    parts = split_at(",", tokens)
     first = _without_value(parts[0])
     names = [at for at, token in enumerate(first) if token.kind == "word"]
     extents = next((at for at, token in enumerate(first) if token.text == "["), len(first))
@@ -317,8 +311,8 @@ def _parse_declarators(tokens: Sequence[Token]) -> Iterator[tuple[str, str, tupl
         words = [at for at, token in enumerate(later) if token.kind == "word"]
         if not words:
             raise NoFields(f"'{_join_tokens(tokens)}' is not read")
-        own = sum(token.text == "*" for token in later[: words[0]])
-        yield type_ + "*" * own, later[words[0]].text, _array_extents(later[words[0] + 1 :])
+        depth = sum(token.text == "*" for token in later[: words[0]])
+        yield type_ + "*" * depth, later[words[0]].text, _array_extents(later[words[0] + 1 :])
 
 
 def _without_value(tokens: Sequence[Token]) -> list[Token]:
@@ -341,39 +335,22 @@ def _index_suffixes(counts: Sequence[int]) -> list[str]:
     return found
 
 
-def _at_commas(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    part: list[Token] = []
-    depth = 0
-    for token in tokens:
-        depth += (token.text in "([{<") - (token.text in ")]}>") - 2 * (token.text == ">>")
-        if token.text == "," and depth == 0:
-            yield part
-            part = []
-        else:
-            part.append(token)
-    yield part
-
-
 def split_arguments(text: str) -> list[str]:
-    return [_join_tokens(part) for part in _at_commas(lex(text)) if part]
+    return [_join_tokens(part) for part in split_at(",", lex(text)) if part]
 
 
-def _join_tokens(tokens: Sequence[Token]) -> str:
-    """With blanks between words alone."""
+def _join_tokens(tokens: Sequence[Token], behind: str = "_") -> str:
+    """With blanks between words alone, and words behind those signs."""
     text = ""
     for token in tokens:
-        both_words = bool(text) and (text[-1].isalnum() or text[-1] == "_") and token.kind == "word"
-        text += (" " if both_words else "") + token.text
+        is_apart = text and (text[-1].isalnum() or text[-1] in behind) and token.kind == "word"
+        text += (" " if is_apart else "") + token.text
     return text
 
 
-# -- A kernel that takes structs or tensor accessors by value, with their fields as parameters of its own.
-#
+# A kernel that takes structs or tensor accessors by value, with their fields as parameters of its own.
 # Problem files know scalars and arrays. So the kernel becomes a device function, and a kernel of ours beside
-# it
-# takes the fields, puts the structs together and calls it.
-
-
+# it takes the fields, puts the structs together and calls it.
 _PACKED = re.compile(r"^(.*?)\.(?:generic_)?packed_accessor(?:32|64)?\b")
 _LIKE = re.compile(r"\b(?:empty|zeros|ones|full|rand|randn)_like\s*\(\s*(\w+)\s*[,)]")
 OF_FIELDS = "_of_fields"  # what a kernel of ours is called behind the original's name
@@ -411,7 +388,7 @@ class FlatKernel:
         return tuple(tuple((f.offset, f.size) for f, _ in one.fields) for one in self.parameters)
 
     @property
-    def said(self) -> str:
+    def report_line(self) -> str:
         taken = [f"{one.type} {one.name}" for one in self.parameters if one.fields]
         return f"{', '.join(taken)}: passed by value, so a kernel of ours takes the fields: {self.entry}"
 
@@ -424,13 +401,13 @@ class FlatKernel:
             given += [_host_words(text, field, site) for field, _ in one.fields] if one.fields else [text]
         return replace(site, kernel=self.slice.kernel.name, template_args=None, arguments=tuple(given))
 
-    def known(self, known: KnownFacts) -> KnownFacts:
+    def with_roles(self, known: KnownFacts) -> KnownFacts:
         """With roles, and with accessors' shapes and dense strides where the host does not say others."""
         shapes, values = dict(known.shapes), dict(known.values)
         for one in self.parameters:
             if accessor_of(one.type) is None:
                 continue
-            names = [own for _, own in one.fields]
+            names = [name for _, name in one.fields]
             sizes, strides = names[1 : 1 + len(names) // 2], names[1 + len(names) // 2 :]
             shapes[names[0]] = tuple(sizes)
             for at, name in enumerate(strides):
@@ -460,36 +437,25 @@ def flatten_kernel(
     for type_, plain, name, fields in found:
         named = []
         for field in fields:
-            own = _field_parameter_name(plain, name, field, structs > 1, taken)
-            taken.add(own)
-            named.append((field, own))
+            parameter = _field_parameter_name(plain, name, field, structs > 1, taken)
+            taken.add(parameter)
+            named.append((field, parameter))
         size = size_of(plain, known.get) if fields else 0
         parameters.append(FlatParameter(plain if fields else type_, name, tuple(named), size))
     kernel = cut.kernel
     plain_entry = f"{kernel.name}<{', '.join(arguments)}>" if arguments else kernel.name
     wrapper = _make_wrapper(kernel, plain_entry, parameters, bound)
     items = tuple(_as_function(item, kernel) for item in cut.items)
-    scope = "::".join(part for part in kernel.scope if part)
-    name = f"{scope}::{wrapper.name}" if scope else wrapper.name
     made = KernelSlice((*items, wrapper), cut.headers, wrapper)
-    return FlatKernel(made, name, tuple(parameters), dict(_pointer_roles(kernel, parameters)))
+    roles = dict(_pointer_roles(kernel, parameters))
+    return FlatKernel(made, wrapper.qualified_name, tuple(parameters), roles)
 
 
 def _kernel_parameters(kernel: FileItem) -> Iterator[list[Token]]:
-    tokens = list(kernel.tokens)
+    tokens = kernel.tokens
     at = next(i for i, t in enumerate(tokens) if t.text == kernel.name and tokens[i + 1].text == "(")
     inside = tokens[at + 2 : after_brackets(tokens, at + 1) - 1]
-    part: list[Token] = []
-    depth = 0
-    for token in inside:
-        depth += (token.text in "([{<") - (token.text in ")]}>") - 2 * (token.text == ">>")
-        if token.text == "," and depth == 0:
-            yield part
-            part = []
-        elif token.kind != "directive":
-            part.append(token)
-    if part:
-        yield part
+    yield from filter(None, split_at(",", (token for token in inside if token.kind != "directive")))
 
 
 def _without_default(part: Sequence[Token]) -> list[Token]:
@@ -505,12 +471,7 @@ def _with_types(part: Sequence[Token], bound: Mapping[str, str]) -> tuple[str, s
     given: list[Token] = []
     for token in part[: words[-1]]:
         given += lex(bound[token.text]) if token.text in bound else [token]
-    text = ""
-    for token in given:
-        text += (
-            " " if text and (text[-1].isalnum() or text[-1] in "_*") and token.kind == "word" else ""
-        ) + token.text
-    return text, name
+    return _join_tokens(given, "_*"), name
 
 
 def _field_parameter_name(
@@ -536,10 +497,12 @@ def _make_wrapper(
     listed: list[str] = []
     made: list[str] = []
     for one in parameters:
-        listed += [f"{field.type} {own}" for field, own in one.fields] or [f"{one.type} {one.name}"]
+        listed += [f"{field.type} {name}" for field, name in one.fields] or [f"{one.type} {one.name}"]
         if one.fields:
             made += [f"  {one.type} {one.local};", *_layout_asserts(one)]
-            made += [f"  {one.local}{field.path} = {_cast_to_enum(field, own)};" for field, own in one.fields]
+            for field, parameter in one.fields:
+                value = f"static_cast<{field.enum}>({parameter})" if field.enum else parameter
+                made.append(f"  {one.local}{field.path} = {value};")
     text = "\n".join([
         "// The kernel above, with the fields of what it takes by value as parameters.",
         f"__global__ void {bounds}{name}(",
@@ -548,9 +511,8 @@ def _make_wrapper(
         f"  {called}({', '.join(one.local for one in parameters)});",
         "}",
     ])  # fmt: skip
-    path, line = kernel.path, kernel.line
-    return FileItem(
-        path, line, kernel.order + 1_000_000, "function", (name,), kernel.scope, text, tuple(lex(text))
+    return replace(
+        kernel, order=kernel.order + 1_000_000, names=(name,), text=text, tokens=tuple(lex(text)), guards=()
     )
 
 
@@ -563,10 +525,6 @@ def _layout_asserts(one: FlatParameter) -> Iterator[str]:
             where = f"__builtin_offsetof({one.type}, {place}) == {field.offset}"
             wide = f"sizeof({one.local}{field.path}) == {field.size}"
             yield f'  static_assert({where} && {wide}, "{place} lies where it was read");'
-
-
-def _cast_to_enum(field: StructField, own: str) -> str:
-    return f"static_cast<{field.enum}>({own})" if field.enum else own
 
 
 def _as_function(item: FileItem, kernel: FileItem) -> FileItem:
@@ -584,17 +542,17 @@ def _pointer_roles(kernel: FileItem, parameters: Sequence[FlatParameter]) -> Ite
     """What the kernel's text does with each array, where it indexes it by its name."""
     body = kernel.text[kernel.text.index("{") :]
     for one in parameters:
-        for field, own in one.fields:
+        for field, name in one.fields:
             if not field.is_pointer:
                 continue
             if field.type.startswith("const ") or "const*" in field.type.replace(" ", ""):
-                yield own, "input"
+                yield name, "input"
                 continue
             accessor = field.path == ".data_"
             word = re.escape(one.name) if accessor else rf"{re.escape(one.name)}{re.escape(field.path)}"
             role = _infer_array_role(body, rf"(?<![\w.]){word}")
             if role:
-                yield own, role
+                yield name, role
 
 
 def _infer_array_role(body: str, word: str) -> str:
@@ -602,21 +560,12 @@ def _infer_array_role(body: str, word: str) -> str:
     for match in re.finditer(rf"{word}(?=\s*\[)", body):
         at = match.end()
         while at < len(body) and re.match(r"\s*\[", body[at:]):
-            at = _end_of_brackets(body, body.index("[", at))
+            at = past_bracket(body, body.index("[", at), "[]") or len(body)
         rest = body[at:].lstrip()
         plain = rest.startswith("=") and not rest.startswith("==")
         changed = re.match(r"(?:[-+*/|&^]|<<|>>)=|\+\+|--", rest) is not None
         stored, read = stored or plain or changed, read or not plain
     return "inout" if stored and read else "output" if stored else "input" if read else ""
-
-
-def _end_of_brackets(text: str, at: int) -> int:
-    depth = 0
-    for end in range(at, len(text)):
-        depth += (text[end] == "[") - (text[end] == "]")
-        if depth == 0:
-            return end + 1
-    return len(text)
 
 
 def _host_words(text: str, field: StructField, site: LaunchSite) -> str:
@@ -645,9 +594,6 @@ def _shape_source(tensor: str, settled: Mapping[str, str]) -> str:
             break
         tensor = like[1]
     return tensor
-
-
-# -- captures ----------------------------------------------------------------------------------------------
 
 
 def in_parts(capture: Capture, kernel: str, parts: Parts) -> Capture:

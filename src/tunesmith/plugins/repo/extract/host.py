@@ -6,8 +6,9 @@ Long, because what a host function says of a launch is one question with many fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from tunesmith.expert.drafts.bare import KnownFacts
 from tunesmith.expert.drafts.headers import LaunchSite, blank_source, elements_of, unambiguous_names
@@ -21,6 +22,7 @@ from tunesmith.expert.drafts.launches import (
     translate_expr,
 )
 from tunesmith.plugins.repo.extract.flatten import split_arguments
+from tunesmith.plugins.repo.extract.items import past_bracket, split_text
 from tunesmith.plugins.repo.extract.slice import FoundKernel
 from tunesmith.plugins.repo.extract.tree import (
     SUFFIXES,
@@ -97,8 +99,8 @@ def host_launches(
     includes = Includes(tree, folders)
     for path in _files_that_launch(tree, found):
         try:
-            own = path == found.item.path
-            sources = found.sources if own else read_sources(tree, (path,), includes, defines)
+            is_kernels = path == found.item.path
+            sources = found.sources if is_kernels else read_sources(tree, (path,), includes, defines)
             launches += _of_kernel(_in_file(path, sources, found.item.name), path, sources, found)
         except Unreadable as trouble:
             troubles.append(f"{path}: {trouble.reason}")
@@ -113,9 +115,9 @@ def launches_in(
     defines: tuple[tuple[str, str], ...] = (),
 ) -> list[HostLaunch]:
     """Of all kernels, in one file; `found`: a kernel whose file may be that one."""
-    own = path == found.item.path
-    sources = found.sources if own else read_sources(tree, (path,), Includes(tree, folders), defines)
-    return list(_in_file(path, sources, None))
+    if path == found.item.path:
+        return list(_in_file(path, found.sources, None))
+    return list(_in_file(path, read_sources(tree, (path,), Includes(tree, folders), defines), None))
 
 
 def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
@@ -126,25 +128,27 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
         text = tree.read(path)
         launches = ("<<<" in text or "LaunchKernel" in text) and word.search(text)
         # One that defines a kernel of this name launches its own.
-        if launches and not ("__global__" in text and kernel_definitions(lex(text), found.item.name)):
+        if launches and not ("__global__" in text and defines_kernel(text, found.item.name)):
             named.append(path)
     folder = found.item.path.rpartition("/")[0]
-    return [
-        found.item.path,
-        *sorted(named, key=lambda path: (not path.startswith(folder), path))[:_MOST_FILES],
-    ]
+    named.sort(key=lambda path: (not path.startswith(folder), path))
+    return [found.item.path, *named[:_MOST_FILES]]
+
+
+def defines_kernel(text: str, name: str) -> bool:
+    return bool(kernel_definitions(lex(text), name))
 
 
 def _of_kernel(
     launches: Iterator[HostLaunch], path: str, sources: ReadSources, found: FoundKernel
 ) -> list[HostLaunch]:
     """Without those of kernels of the same name in other namespaces, or in other headers that it includes."""
-    name, own = found.item.name, tuple(part for part in found.item.scope if part)
+    name, spaces = found.item.name, found.item.spaces
     defining = {file.path: kernel_definitions(file.tokens, name) for file in sources.files}
     defined = {scope for scopes in defining.values() for scope in scopes}
-    if own in defined and own not in defining.get(found.item.path, ()):
+    if spaces in defined and spaces not in defining.get(found.item.path, ()):
         return []
-    if defined <= {own}:
+    if defined <= {spaces}:
         return list(launches)
     tokens = next(file.tokens for file in sources.files if file.path == path)
     scopes = scopes_at(tokens)
@@ -156,7 +160,7 @@ def _of_kernel(
         while first > 0 and tokens[first - 1].text == "::":
             first -= 2 if first > 1 and tokens[first - 2].kind == "word" else 1
         written = "".join(one.text for one in tokens[first : at + 1]).split("::")[:-1]
-        if launched_scope(scopes[at], written, defined) not in (None, own):
+        if launched_scope(scopes[at], written, defined) not in (None, spaces):
             others.add(token.line)
     return [launch for launch in launches if launch.site.line not in others]
 
@@ -180,8 +184,7 @@ def _in_file(path: str, sources: ReadSources, kernel: str | None) -> Iterator[Ho
 
 
 def _file_aliases(text: str) -> list[tuple[str, str]]:
-    found = [(name, meaning) for name, meaning in _ALIAS.findall(text)]
-    return found + [(name, meaning) for meaning, name in _TYPEDEF.findall(text)]
+    return [*_ALIAS.findall(text), *((name, meaning) for meaning, name in _TYPEDEF.findall(text))]
 
 
 def _written_out(tokens: Sequence[Token], macros: dict[str, Macro]) -> Iterator[Token]:
@@ -240,10 +243,11 @@ def _dispatching_macros(
 
 
 def _macro_closure(name: str, macros: Mapping[str, Macro]) -> dict[str, Macro]:
+    """A macro and those that it calls."""
     found: dict[str, Macro] = {}
     waiting = [name]
     while waiting and len(found) < _MOST_MACROS:
-        word = waiting.pop()
+        word = waiting.pop(0)
         if word in macros and word not in found:
             found[word] = macros[word]
             waiting += [token.text for token in macros[word].body if token.kind == "word"]
@@ -252,8 +256,7 @@ def _macro_closure(name: str, macros: Mapping[str, Macro]) -> dict[str, Macro]:
 
 def _host_function(text: str, name: str, tokens: Sequence[Token], sources: ReadSources) -> LaunchingFunction:
     """The function around a launch, by its words: its template parameters, what it is instantiated for."""
-    own = re.escape(name)
-    head = re.search(rf"\b{own}\s*\(([^{{}};]*?)\)\s*(?:const\s*)?\{{", text) if name else None
+    head = re.search(rf"\b{re.escape(name)}\s*\(([^{{}};]*?)\)\s*(?:const\s*)?\{{", text) if name else None
     if head is None:
         return LaunchingFunction()
     before = _template_header(text[max(0, head.start() - 400) : head.start()])
@@ -282,12 +285,7 @@ def _function_around_line(text: str, line: int) -> str:
 
 
 def _braced_body(text: str, start: int) -> str:
-    depth = 0
-    for found in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if found[0] == "{" else -1
-        if depth == 0:
-            return text[start : found.end()]
-    return text[start:]
+    return text[start : past_bracket(text, start, "{}") or len(text)]
 
 
 def _template_header(text: str) -> list[str]:
@@ -314,26 +312,25 @@ def _template_instances(
 ) -> Iterator[tuple[str, ...]]:
     """Types that a template that launches is instantiated for, `template void invoke<half>(half* out);`, also
     by a macro."""
-    own = re.escape(function)
-    own_names = frozenset(params)
-    pattern = rf"\btemplate\s+void\s+{own}\s*(?:<([^<>;]*)>|\(\s*(?:const\s+)?([\w:]+)\s*\*)"
+    word = re.escape(function)
+    pattern = rf"\btemplate\s+void\s+{word}\s*(?:<([^<>;]*)>|\(\s*(?:const\s+)?([\w:]+)\s*\*)"
     for listed, first in re.findall(pattern, text):
         yield tuple(part.strip() for part in (listed or first).split(","))
-    for called in re.findall(rf"(?<![\w:]){own}\s*<([^<>;(){{}}]*)>\s*\(", text):
+    for called in re.findall(rf"(?<![\w:]){word}\s*<([^<>;(){{}}]*)>\s*\(", text):
         parts = tuple(part.strip() for part in called.split(","))
         # What a dispatch makes of a name is known there: here such a place stays open.
         concrete = tuple(part if _is_concrete(part, text, sources) else "" for part in parts)
-        if any(concrete) and not own_names.intersection(concrete):
+        if any(concrete) and not set(params).intersection(concrete):
             yield concrete
     for name, macro in sources.macros.items():
         body = " ".join(map(str, macro.body))
-        if macro.parameters and re.search(rf"template void {own}\b|\b{own} <", body):
-            listed = re.search(rf"\b{own} < ([^<>]*) > \(", body)
+        if macro.parameters and re.search(rf"template void {word}\b|\b{word} <", body):
+            listed = re.search(rf"\b{word} < ([^<>]*) > \(", body)
             for given in _macro_calls(tokens, name):
                 meant = dict(zip(macro.parameters, given, strict=False))
                 words = [part.strip() for part in listed[1].split(",")] if listed else []
-                if words and all(word in meant for word in words):
-                    yield tuple(meant[word] for word in words)
+                if words and all(part in meant for part in words):
+                    yield tuple(meant[part] for part in words)
                 elif given and f"template void {function}" in body:
                     yield given
 
@@ -367,18 +364,15 @@ def _macro_calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]
 
 def _launching_macros(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     """Macros that launch something, by themselves or by another one."""
-    found = {
-        name for name, macro in macros.items() if any(t.text == "<<<" or t.text in CALLS for t in macro.body)
-    }
-    grown = True
-    while grown:
-        more = {
-            name
-            for name, macro in macros.items()
-            if name not in found and any(token.text in found for token in macro.body)
-        }
+    found: set[str] = set()
+    launching = {"<<<", *CALLS}
+    while more := {
+        name
+        for name, macro in macros.items()
+        if name not in found and any(token.text in launching for token in macro.body)
+    }:
         found |= more
-        grown = bool(more)
+        launching |= more
     return {name: macros[name] for name in found}
 
 
@@ -390,8 +384,7 @@ def _object_macros(macros: Mapping[str, Macro]) -> dict[str, str]:
     }
 
 
-# -- Sizes as the host has them: which of its names are sizes, shapes of tensors, conditions, what is
-# passed.
+# -- Sizes as the host has them: which of its names are sizes, shapes of tensors, conditions, what is passed.
 
 
 _ASKS = re.compile(r"\.\s*(?:size|sizes|numel|stride|strides|dim|nbytes|ndimension)\b")
@@ -431,18 +424,10 @@ class HostFacts:
     decided: Mapping[str, str]  # variables on which its dispatch decides
 
 
-def host_facts(
-    launch: HostLaunch,
-    arguments: Sequence[DraftArgument],
-    comments: Mapping[str, str],
-    chosen: Mapping[str, str] | None = None,
-) -> HostFacts:
+class HostFactReader:
     """`comments`: what stands beside each parameter in the kernel's header; `chosen`: variables on which the
     host's dispatch decides, with what they are for this instance."""
-    return _HostFactReader(launch, arguments, comments, chosen or {}).facts()
 
-
-class _HostFactReader:
     def __init__(
         self,
         launch: HostLaunch,
@@ -456,7 +441,7 @@ class _HostFactReader:
         self._settled, self._chosen = {**said, **chosen}, chosen
         pairs = zip(launch.site.arguments, arguments, strict=False)
         self._passed = {argument.name: _strip_host_casts(text) for text, argument in pairs}
-        self._own = self._own_names()
+        self._passed_sizes = self._find_passed_sizes()
         self._leaves = dict(self._found_leaves())
         constants = {n: v for n, v in launch.constants if n not in launch.site.local}
         plain = {n: v for n, v in self._settled.items() if n not in self._leaves}
@@ -481,9 +466,7 @@ class _HostFactReader:
             self._chosen,
         )
 
-    # -- names ---------------------------------------------------------------------------------------
-
-    def _own_names(self) -> dict[str, str]:
+    def _find_passed_sizes(self) -> dict[str, str]:
         """The host's name for what is passed as it is -> the kernel's."""
         found: dict[str, str] = {}
         for argument in self._arguments:
@@ -495,13 +478,8 @@ class _HostFactReader:
     def _found_leaves(self) -> Iterator[tuple[str, str]]:
         """Names and whole expressions that are sizes by themselves."""
         for name, value in self._settled.items():
-            if (
-                _ASKS.search(value)
-                and not _COMPARES.search(value)
-                and not _STRIDE.match(value)
-                and not _DIM.match(value)
-                and "?" not in value
-            ):
+            is_no_size = _COMPARES.search(value) or _STRIDE.match(value) or _DIM.match(value) or "?" in value
+            if _ASKS.search(value) and not is_no_size:
                 size = self._size_name(name)
                 yield name, size
                 yield value, size
@@ -517,13 +495,11 @@ class _HostFactReader:
                 yield text, argument.name
 
     def _size_name(self, name: str) -> str:
-        return self._own.get(name, possible_name(name))
+        return self._passed_sizes.get(name, possible_name(name))
 
     def _translate_expr(self, text: str) -> str | None:
         found = translate_expr(_strip_host_casts(text), self._leaves, self._constants)
         return None if found is None or "." in found.replace("device.", "") else found
-
-    # -- arguments -----------------------------------------------------------------------------------
 
     def _is_null(self, name: str) -> bool:
         return _NULL.fullmatch(self._passed.get(name, "")) is not None
@@ -589,13 +565,6 @@ class _HostFactReader:
                 axes.append(leading)
                 continue
             said = self._translate_expr(part)
-            if (
-                said is None
-                and is_name(part)
-                and part not in self._site.local
-                and part not in self._constants
-            ):
-                return None
             if said is None or not set(parse_expr(said).names) <= {*self._leaves.values(), *self._integers()}:
                 return None
             axes.append(said)
@@ -603,8 +572,6 @@ class _HostFactReader:
 
     def _integers(self) -> set[str]:
         return {a.name for a in self._arguments if a.is_integer and not a.parameter.pointer}
-
-    # -- conditions ----------------------------------------------------------------------------------
 
     def _read_conditions(self) -> tuple[tuple[str, ...], dict[str, int], tuple[str, ...]]:
         requires: dict[str, None] = {}
@@ -639,18 +606,20 @@ class _HostFactReader:
 class _Dimensions:
     """Extents of tensors, from what the host asks of them and checks."""
 
-    def __init__(self, site: LaunchSite, settled: Mapping[str, str], translated: object) -> None:
-        assert callable(translated)
-        self._settled, self._translate_expr = settled, translated
+    def __init__(
+        self, site: LaunchSite, settled: Mapping[str, str], translate: Callable[[str], str | None]
+    ) -> None:
+        self._settled, self._translate_expr = settled, translate
         self._known: dict[tuple[str, int], str] = {}
         self._rows: dict[str, tuple[str, str]] = {}  # tensor -> numel / last, last
         self._ranks: dict[str, int] = {}
         equal = [m.groups() for text in site.checks if (m := _EQUAL.match(_strip_host_casts(text)))]
         for name, value in settled.items():
             self._learn_dimension(value, name)
-        for left, right in (*equal, *((right, left) for left, right in equal)):
+        both_ways = (*equal, *((right, left) for left, right in equal))
+        for left, right in both_ways:
             self._learn_dimension(_strip_host_casts(left), _strip_host_casts(right))
-        for left, right in (*equal, *((right, left) for left, right in equal)):
+        for left, right in both_ways:
             one, other = _SIZE.match(_strip_host_casts(left)), _SIZE.match(_strip_host_casts(right))
             if one and other and (key := _dimension_key(other)) in self._known:
                 self._known.setdefault(_dimension_key(one), self._known[key])
@@ -722,23 +691,13 @@ def _strip_host_casts(text: str) -> str:
 
 
 def _split_conjuncts(text: str) -> list[str]:
-    parts, depth, last = [], 0, 0
-    for at, sign in enumerate(text):
-        depth += (sign in "([{") - (sign in ")]}")
-        if depth == 0 and text[at : at + 2] == "&&":
-            parts.append(text[last:at].strip())
-            last = at + 2
-    return [_strip_parentheses(part) for part in (*parts, text[last:].strip()) if part]
+    parts = (part.strip() for part in split_text(text, "&&", "([{", ")]}"))
+    return [_strip_parentheses(part) for part in parts if part]
 
 
 def _strip_parentheses(text: str) -> str:
     """Without parentheses around the whole."""
-    while text.startswith("(") and text.endswith(")"):
-        depth = 0
-        for at, sign in enumerate(text):
-            depth += (sign == "(") - (sign == ")")
-            if depth == 0 and at < len(text) - 1:
-                return text
+    while text.startswith("(") and text.endswith(")") and past_bracket(text, 0, "()") in (0, len(text)):
         text = text[1:-1].strip()
     return text
 
@@ -799,10 +758,10 @@ def dispatch_choices(launch: HostLaunch) -> dict[str, tuple[str, ...]]:
         elif types:
             found.setdefault(_type_name(text), {}).update(dict.fromkeys(types))
         macro = launch.macros.get(name)
-        own = dict(zip(macro.parameters or (), arguments, strict=False)) if macro is not None else {}
+        given = dict(zip(macro.parameters or (), arguments, strict=False)) if macro is not None else {}
         for pattern in (_USING, _CONSTANT):
             for word, value in pattern.findall(text):
-                found.setdefault(own.get(word, word), {})[value] = None
+                found.setdefault(given.get(word, word), {})[value] = None
     for at, name in enumerate(launch.around.params):
         said = dict.fromkeys(one[at] for one in launch.around.instances if at < len(one) and one[at])
         if said and name not in found:
@@ -841,20 +800,8 @@ def _type_name(text: str) -> str:
 
 
 def _macro_bodies(name: str, macros: Mapping[str, Macro]) -> str:
-    """The bodies of a macro and of those that it calls."""
-    waiting, done, text = [name], set[str](), ""
-    while waiting and len(done) < _MOST_MACROS:
-        word = waiting.pop(0)
-        if word in done or word not in macros:
-            continue
-        done.add(word)
-        body = macros[word].body
-        text += " ".join(map(str, body)) + " "
-        waiting += [token.text for token in body if token.kind == "word"]
-    return text
+    return " ".join(str(token) for macro in _macro_closure(name, macros).values() for token in macro.body)
 
-
-# -- template arguments -----------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"\d+")
 _CAST_TO = re.compile(
@@ -900,7 +847,7 @@ def chosen_entry(
     if said is None:
         texts = _deduce_types(launch, template_params, parameter_types)
     else:
-        texts = [text.strip() for text in _split_instance_arguments(said)]
+        texts = [text.strip() for text in split_text(said)]
         rest = template_params[len(texts) :]
         texts += _deduce_types(launch, rest, parameter_types)
     aliases = dict(launch.site.aliases)
@@ -946,16 +893,6 @@ def _decided_values(launch: HostLaunch, taken: Mapping[str, str]) -> Iterator[tu
                 yield arguments[0], value
 
 
-def _split_instance_arguments(text: str) -> list[str]:
-    parts, depth, last = [], 0, 0
-    for at, sign in enumerate(text):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "," and depth == 0:
-            parts.append(text[last:at])
-            last = at + 1
-    return [*parts, text[last:]]
-
-
 def _deduce_types(launch: HostLaunch, params: Sequence[str], types: Sequence[str]) -> list[str]:
     """A kernel launched without them: what its pointers are cast to, or are by their declaration."""
     found: dict[str, str] = {}
@@ -963,23 +900,13 @@ def _deduce_types(launch: HostLaunch, params: Sequence[str], types: Sequence[str
     declared = dict(launch.around.types)
     for text, base in zip(launch.site.arguments, types, strict=False):
         value = settled.get(text, "")
-        pointed = (
-            _POINTED.search(text)
-            or _CAST_TO.search(text)
-            or _POINTED.search(value)
-            or _CAST_TO.search(value)
-            or _NUMBER_CAST.match(text)
-            or _NUMBER_CAST.match(value)
-        )
+        casts = (pattern.search(words) for words in (text, value) for pattern in (_POINTED, _CAST_TO))
+        numbers = (_NUMBER_CAST.match(words) for words in (text, value))
+        pointed = next(filter(None, (*casts, *numbers)), None)
         said = pointed[1].replace("const ", "").strip() if pointed else declared.get(text)
         if base in params and said:
             found.setdefault(base, said)
-    texts = []
-    for name in params:
-        if name not in found:
-            break
-        texts.append(found[name])
-    return texts
+    return [found[name] for name in takewhile(found.__contains__, params)]
 
 
 def _spelled_out(
@@ -1006,17 +933,22 @@ def _spelled_out(
     return tokens
 
 
+_PLAIN_WORDS = frozenset({
+    "true", "false", "float", "double", "int", "unsigned", "char", "short", "long", "bool", "const", "void",
+    "typename",
+})  # fmt: skip
+_PLAIN_TYPE = re.compile(r"u?int\d+_t|__?nv_\w+|__half2?|half2?|size_t")
+
+
 def _evaluate_sizeof(
     value: str, aliases: Mapping[str, str], options: Mapping[str, tuple[str, ...]]
 ) -> str | None:
     """A number by sizes of types: `sizeof(float4) / sizeof(scalar_t)`."""
     if "sizeof" not in value:
         return None
+    chosen = {name: preferred_choice("", values) for name, values in options.items() if values}
     for _ in range(4):
-        words = [
-            aliases.get(t.text) or _preferred_or_empty(options.get(t.text, ())) or t.text for t in lex(value)
-        ]
-        value = " ".join(words)
+        value = " ".join(aliases.get(t.text) or chosen.get(t.text) or t.text for t in lex(value))
     said = translate_expr(value.replace(" :: ", "::"), {}, {})
     try:
         return str(parse_expr(said).evaluate({})) if said is not None and not parse_expr(said).names else None
@@ -1024,51 +956,19 @@ def _evaluate_sizeof(
         return None
 
 
-def _preferred_or_empty(values: Sequence[str]) -> str:
-    return preferred_choice("", values) if values else ""
-
-
 def _unknown_words(tokens: Sequence[Token], known: frozenset[str]) -> Iterator[str]:
-    plain = {
-        "true",
-        "false",
-        "float",
-        "double",
-        "int",
-        "unsigned",
-        "char",
-        "short",
-        "long",
-        "bool",
-        "const",
-        "void",
-        "typename",
-    }
     for at, token in enumerate(tokens):
-        if token.kind != "word" or token.text in plain or token.text in known:
+        if token.kind != "word" or token.text in _PLAIN_WORDS or token.text in known:
             continue
-        qualified = at and tokens[at - 1].text == "::"
-        opens = at + 1 < len(tokens) and tokens[at + 1].text == "::"
-        if not (
-            qualified or opens or re.fullmatch(r"u?int\d+_t|__?nv_\w+|__half2?|half2?|size_t", token.text)
-        ):
+        beside = (*tokens[max(at - 1, 0) : at], *tokens[at + 1 : at + 2])
+        is_qualified = any(mark.text == "::" for mark in beside)
+        if not is_qualified and not _PLAIN_TYPE.fullmatch(token.text):
             yield token.text
 
 
 def _join_argument(tokens: Sequence[Token]) -> str:
-    text = ""
-    for token in tokens:
-        if token.text == ",":
-            text += ", "
-        elif (
-            text
-            and (text[-1].isalnum() or text[-1] == "_")
-            and (token.text[0].isalnum() or token.text[0] == "_")
-        ):
-            text += f" {token.text}"
-        else:
-            text += token.text
-    return text
+    text = "".join(f" {token}" if re.match(r"\w", token.text) else token.text for token in tokens)
+    return re.sub(r"(?<!\w) (?=\w)", "", text).replace(",", ", ")
 
 
 # -- Which launches of the host's are of the same kernel: a template has one for each list of arguments.
@@ -1076,22 +976,19 @@ def _join_argument(tokens: Sequence[Token]) -> str:
 
 def is_alone(meant: ChosenLaunch, launches: Sequence[HostLaunch]) -> bool:
     """Whether every other launch is surely of another instance than the one that is meant."""
-    own = meant.chosen.arguments
     return meant.launch is not None and all(
-        one is meant.launch or _has_other_arguments(one, own) for one in launches
+        one is meant.launch or _has_other_arguments(one, meant.chosen.arguments) for one in launches
     )
 
 
 def _has_other_arguments(launch: HostLaunch, arguments: Sequence[str]) -> bool:
     aliases = (name for name, _ in launch.site.aliases)
     unsure = {*launch.around.params, *launch.macros, *launch.site.local, *aliases}
-    parts = [part.strip() for part in split_arguments(launch.site.template_args or "")]
-    pairs = [
-        (_fixed_meaning(a), _fixed_meaning(b))
-        for a, b in zip(parts, arguments, strict=False)
-        if a not in unsure
-    ]
-    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+    for part, argument in zip(split_arguments(launch.site.template_args or ""), arguments, strict=False):
+        pair = _fixed_meaning(part), _fixed_meaning(argument)
+        if part not in unsure and None not in pair and pair[0] != pair[1]:
+            return True
+    return False
 
 
 def _fixed_meaning(argument: str) -> tuple[str, int] | None:
@@ -1145,7 +1042,6 @@ def with_limits(known: KnownFacts, how: str) -> KnownFacts:
 
 def _largest_sizes(known: KnownFacts) -> dict[str, int]:
     found: dict[str, int] = {}
-    for workload in known.workloads:
-        for name, value in workload.sizes:
-            found[name] = max(value, found.get(name, 0))
+    for name, value in (size for workload in known.workloads for size in workload.sizes):
+        found[name] = max(value, found.get(name, 0))
     return found

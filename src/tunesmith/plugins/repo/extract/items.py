@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from tunesmith.plugins.repo.extract.tree import ReadFile
+from tunesmith.plugins.repo.extract.tree import ReadFile, directive_end
 from tunesmith.source.lex import Token, first_word, lay_out_tokens, lex, split_at
 from tunesmith.source.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.source.tree import Unreadable
-
-# -- What the words before a declaration's body say: its kind, and what it is called.
-
 
 ItemKind = Literal["macro", "function", "record", "alias", "variable", "using"]
 RECORDS = frozenset({"struct", "class", "union", "enum"})
@@ -38,6 +35,27 @@ def after_brackets(tokens: Sequence[Token], at: int) -> int:
         if depth == 0:
             return end + 1
     return len(tokens)
+
+
+def past_bracket(text: str, at: int, pair: str) -> int:
+    """Where what follows the bracket at `at` begins; 0: it is not closed."""
+    depth = 0
+    for found in re.compile(f"[{re.escape(pair)}]").finditer(text, at):
+        depth += 1 if found[0] == pair[0] else -1
+        if depth == 0:
+            return found.end()
+    return 0
+
+
+def split_text(text: str, mark: str = ",", opens: str = "<(", closes: str = ">)") -> list[str]:
+    """At marks outside of all brackets."""
+    parts, depth, last = [], 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign in opens) - (sign in closes)
+        if depth == 0 and text.startswith(mark, at):
+            parts.append(text[last:at])
+            last = at + len(mark)
+    return [*parts, text[last:]]
 
 
 def after_template(tokens: Sequence[Token], at: int) -> int:
@@ -167,27 +185,24 @@ def _more_follows(words: Sequence[Token], at: int) -> bool:
 
 def _callee_name(words: Sequence[Token], at: int) -> str | None:
     """The name before "(", of a member that is defined outside its class the class."""
-    end = at - 1
-    if end >= 0 and words[end].text == ">":  # name<...>( of a specialisation
-        depth = 0
-        while end >= 0:
-            depth += {">": 1, "<": -1, ">>": 2}.get(words[end].text, 0)
-            end -= 1
-            if depth <= 0:
-                break
+    end = _before_angles(words, at - 1)  # name<...>( of a specialisation
     if end < 0 or words[end].kind != "word":
         return None
     first = end
     while first >= 2 and words[first - 1].text == "::":
-        first -= 2
-        if words[first].text == ">":
-            depth = 0
-            while first >= 0:
-                depth += {">": 1, "<": -1}.get(words[first].text, 0)
-                first -= 1
-                if depth == 0:
-                    break
+        first = _before_angles(words, first - 2)
     return words[first].text if words[first].kind == "word" else words[end].text
+
+
+def _before_angles(words: Sequence[Token], end: int) -> int:
+    """Before the template arguments that end there."""
+    depth = 0
+    while end >= 0 and (depth or words[end].text == ">"):
+        depth += {">": 1, "<": -1, ">>": 2}.get(words[end].text, 0)
+        end -= 1
+        if depth <= 0:
+            break
+    return end
 
 
 _COMMENT_ABOVE = re.compile(r"(?:[ \t]*//[^\n]*\n|[ \t]*/\*(?:[^*]|\*(?!/))*\*/[ \t]*\n)+\Z")
@@ -217,6 +232,15 @@ class FileItem:
         return self.kind == "function" and any(token.text == "__global__" for token in self.tokens)
 
     @property
+    def spaces(self) -> tuple[str, ...]:
+        """Its namespaces that have a name."""
+        return tuple(filter(None, self.scope))
+
+    @property
+    def qualified_name(self) -> str:
+        return "::".join((*self.spaces, self.name))
+
+    @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
 
@@ -238,7 +262,7 @@ class _Splitter:
         while self._at < len(self._tokens):
             token = self._tokens[self._at]
             if token.kind == "directive":
-                found = self._directive(token)
+                found = self._read_directive(token)
                 if found is not None:
                     yield found
                 self._at += 1
@@ -251,20 +275,14 @@ class _Splitter:
             elif not self._opens_namespace():
                 yield from self._item()
 
-    # -- the level of namespaces ---------------------------------------------------------------------
-
-    def _directive(self, token: Token) -> FileItem | None:
+    def _read_directive(self, token: Token) -> FileItem | None:
         word, rest = first_word(token.text)
         if word == "define":
             macro = read_macro(rest)
             if isinstance(macro, str):
                 return None
-            text = self._with_comment(token.offset, _end_of_directive(self._file.text, token.offset))
+            text = self._with_comment(token.offset, directive_end(self._file.text, token.offset))
             return self._made("macro", (macro.name,), text, macro.body, token)
-        self._follow_guard(word, rest)
-        return None
-
-    def _follow_guard(self, word: str, rest: str) -> None:
         if word in ("if", "ifdef", "ifndef"):
             self._guards.append(_guard_condition(word, rest))
         elif word in ("else", "elif") and self._guards:
@@ -272,6 +290,7 @@ class _Splitter:
             self._guards.append(before if word == "else" else f"{before} && ({rest})")
         elif word == "endif" and self._guards:
             self._guards.pop()
+        return None
 
     def _opens_namespace(self) -> bool:
         texts = [token.text for token in self._tokens[self._at : self._at + 12]]
@@ -286,17 +305,12 @@ class _Splitter:
         names = [text for text in texts[at + 1 : end] if text.isidentifier()]
         if "=" in texts[:end]:
             return False
-        if len(names) > 1:  # a::b: one brace closes both
-            self._scope.append("::".join(names))
-        else:
-            self._scope.append(names[0] if names else "")
+        self._scope.append("::".join(names))  # of a::b one brace closes both
         self._at += end + 1
         return True
 
     def _names_of_scope(self) -> tuple[str, ...]:
         return tuple(part for name in self._scope if name is not None for part in name.split("::"))
-
-    # -- one declaration -----------------------------------------------------------------------------
 
     def _item(self) -> Iterator[FileItem]:
         start = self._at
@@ -304,25 +318,24 @@ class _Splitter:
             yield from call
             return
         head, body, end = _item_extent(self._tokens, start)
-        own = self._tokens[start:end]
+        words = self._tokens[start:end]
         self._at = max(end, start + 1)
         shape = shape_of(head)
-        if shape is None or not own:
+        if shape is None or not words:
             return
         kind, names, defines = shape
         if any(t.text == "enum" for t in head[:3]):
-            names = (*names, *enumerator_names(own))
+            names = (*names, *enumerator_names(words))
         if kind == "alias" and body:  # typedef struct { ... } name;
-            names = (*typedef_names(own), *names)
-        if kind == "record" and body and any(t.text == "typedef" for t in own[-4:]):
+            names = (*typedef_names(words), *names)
+        if kind == "record" and body and any(t.text == "typedef" for t in words[-4:]):
             # struct { ... } typedef name;
-            names = (*(name for name in typedef_names(own) if name != "typedef"), *names)
-        last = own[-1]
-        text = self._with_comment(own[0].offset, last.offset + len(last.text))
-        made = self._made(kind, tuple(name for name in names if name), text, own, own[0])
+            names = (*(name for name in typedef_names(words) if name != "typedef"), *names)
+        last = words[-1]
+        text = self._with_comment(words[0].offset, last.offset + len(last.text))
+        made = self._made(kind, tuple(name for name in names if name), text, words, words[0])
         if kind == "function" and made.name.startswith("operator"):
-            words = tuple(token.text for token in head if token.kind == "word")
-            made = replace(made, operands=words)
+            made = replace(made, operands=tuple(token.text for token in head if token.kind == "word"))
         yield replace(made, is_definition=defines or body)
 
     def _macro_call(self, at: int) -> Iterator[FileItem] | None:
@@ -376,9 +389,8 @@ class _Splitter:
         """Its text, with a comment that stands right above it."""
         text = self._file.text
         line = text.rfind("\n", 0, start) + 1
-        above = (
-            _COMMENT_ABOVE.search(text, max(0, line - 3000), line) if not text[line:start].strip() else None
-        )
+        stands_first = not text[line:start].strip()
+        above = _COMMENT_ABOVE.search(text, max(0, line - 3000), line) if stands_first else None
         comment = above.group() if above and not _BOILERPLATE.search(above.group()) else ""
         return comment + text[start:end]
 
@@ -405,13 +417,6 @@ def _break_lines(tokens: Sequence[Token]) -> str:
 def _guard_condition(word: str, rest: str) -> str:
     name = first_word(rest)[0]
     return rest if word == "if" else f"{'!' if word == 'ifndef' else ''}defined({name})"
-
-
-def _end_of_directive(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    while end >= 0 and text[start:end].rstrip(" \t").endswith("\\"):
-        end = text.find("\n", end + 1)
-    return len(text) if end < 0 else end
 
 
 def _item_extent(tokens: Sequence[Token], start: int) -> tuple[tuple[Token, ...], bool, int]:
@@ -478,14 +483,10 @@ def _depth_at_branch(word: str, depth: int, waiting: list[int]) -> int:
     return depth
 
 
-# -- Which names of others a declaration uses.
-
-
 _NO_TYPES = frozenset({
     "return", "else", "case", "goto", "new", "delete", "sizeof", "throw", "operator", "typename", "do",
     "struct", "class", "enum", "union", "using", "namespace", "template", "co_return", "alignof", "if",
-    "while",
-    "not", "and", "or", "inline", "decltype",
+    "while", "not", "and", "or", "inline", "decltype",
 })  # fmt: skip
 _BEHIND_NAME = frozenset({"=", ";", ",", ")", "[", "{", ":", "("})
 
@@ -500,7 +501,7 @@ class NameUse:
 
 def uses_of(item: FileItem) -> tuple[NameUse, ...]:
     tokens = tuple(_words_with_directives(item.tokens))
-    own = _own_names(item, tokens)
+    declared = _declared_names(item, tokens)
     found: dict[tuple[str, tuple[str, ...]], NameUse] = {}
     for at, token in enumerate(tokens):
         if token.kind != "word" or (at and tokens[at - 1].text in (".", "->")):
@@ -509,7 +510,7 @@ def uses_of(item: FileItem) -> tuple[NameUse, ...]:
         if qualifiers is None:
             continue
         key = (token.text, qualifiers)
-        found.setdefault(key, NameUse(token.text, qualifiers, token.line, token.text in own))
+        found.setdefault(key, NameUse(token.text, qualifiers, token.line, token.text in declared))
     return tuple(found.values())
 
 
@@ -535,11 +536,13 @@ def _qualifiers_before(tokens: Sequence[Token], at: int) -> tuple[str, ...] | No
     return tuple(reversed(found))
 
 
-def _own_names(item: FileItem, tokens: Sequence[Token]) -> frozenset[str]:
+def _declared_names(item: FileItem, tokens: Sequence[Token]) -> frozenset[str]:
     """Parameters and variables: a word behind a type, and before what ends a name."""
     if item.kind == "macro":
         return frozenset()
-    own = set(_function_parameter_names(item, tokens)) - set(item.names) if item.kind == "function" else set()
+    found = (
+        set(_function_parameter_names(item, tokens)) - set(item.names) if item.kind == "function" else set()
+    )
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if token.kind != "word" or after.text not in _BEHIND_NAME or token.text in item.names:
             continue
@@ -549,8 +552,8 @@ def _own_names(item: FileItem, tokens: Sequence[Token]) -> frozenset[str]:
             and after.text in (",", ")", "=", ";")
             and _is_declaration_line(token, tokens)
         ):
-            own.add(token.text)
-    return frozenset(own)
+            found.add(token.text)
+    return frozenset(found)
 
 
 def _function_parameter_names(item: FileItem, tokens: Sequence[Token]) -> Iterator[str]:

@@ -69,12 +69,11 @@ def prove_kept_launches(
 ) -> tuple[ProvenLaunch, ...]:
     """Every launch of `kernel`, by its mangled name, whose memory was kept. `sizes`: of launches."""
     launches = {launch.number: launch for one in capture.kernels for launch in one.launches}
-    kept = [one for one in capture.kept if one.kernel == kernel and one.launch in launches]
     found = []
-    for one in kept:
-        launch = launches[one.launch]
-        made = prove_launch(session, executable, problem, one, launch, array)
-        found.append(with_problem(made, problem, one, launch, sizes.get(one.launch, {}), array))
+    for kept in capture.kept:
+        if kept.kernel == kernel and (launch := launches.get(kept.launch)) is not None:
+            made = prove_launch(session, executable, problem, kept, launch, array)
+            found.append(with_problem(made, problem, kept, launch, sizes.get(kept.launch, {}), array))
     return tuple(found)
 
 
@@ -157,10 +156,7 @@ def _bind_arguments(
 
 
 def _judge_memory(
-    kept: KeptLaunch,
-    arguments: Sequence[Argument],
-    left: Sequence[tuple[KeptRange, bytes]],
-    array: ReadArray,
+    kept: KeptLaunch, arguments: Sequence[Argument], left: Sequence[tuple[KeptRange, bytes]], array: ReadArray
 ) -> ProvenLaunch:
     total, varied = 0, False
     for one, got in left:
@@ -272,10 +268,10 @@ def proof_of(
     command = isolated_command(module, spec, folder.resolve(), capture.resolve(), kernel)
     told = encode_json(ProofParts(parts, sizes))
     with tempfile.TemporaryDirectory(prefix="tunesmith-proof-") as scratch:
-        own = worker_environment(spec, Path(scratch), resolve_config({}).sandbox)
+        variables = worker_environment(spec, Path(scratch), resolve_config({}).sandbox)
         try:
             done = subprocess.run(
-                command, input=told, capture_output=True, timeout=seconds, env=own, cwd=scratch
+                command, input=told, capture_output=True, timeout=seconds, env=variables, cwd=scratch
             )
         except subprocess.TimeoutExpired:
             return ProofReply(fault=f"its launches did not end within {seconds:.0f} s")
@@ -309,7 +305,7 @@ def proved_here(
     except (port.BuildFailed, port.Unsupported, port.DeviceLost) as error:
         return ProofReply(trouble=str(error))
     executable = session.load(unit, binary.data)
-    seen = {number: dict(own) for number, own in sizes}
+    seen = {number: dict(known) for number, known in sizes}
     stored = (capture, kernel, lambda digest: read_array(capture_folder, digest))
     return ProofReply(prove_kept_launches(session, executable, problem, *stored, seen))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from typing import Any
@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import flatten_text, format_count, truncate_text
 from tunesmith.expert.drafts.bare import KnownFacts, KnownWorkload
 from tunesmith.expert.drafts.launches import FILL, DraftArgument, DraftLaunch
+from tunesmith.plugins.repo.capture.ranking import KernelKind, kind_of
 from tunesmith.plugins.repo.capture.records import (
     Capture,
     CapturedArgument,
@@ -23,6 +26,8 @@ from tunesmith.plugins.repo.capture.records import (
     KeptLaunch,
     KeptRange,
 )
+from tunesmith.plugins.repo.capture.trace import function_name
+from tunesmith.plugins.repo.extract.items import past_bracket, split_text
 from tunesmith.problem.problem import (
     MOST_BYTES,
     MOST_TEXT,
@@ -34,11 +39,8 @@ from tunesmith.problem.problem import (
 )
 from tunesmith.space.expr import Expr, RealExpr, Undefined, parse_expr
 
-# -- Expressions over sizes fitted to numbers that were seen: the simplest that gives every one of them.
-#
-# `rows`, `rows * d`, `rows * (d // 2)`, `ceildiv(n, 256)`: candidates are tried in their order.
-
-
+# Expressions over sizes fitted to numbers that were seen: the simplest that gives every one of them. `rows`,
+# `rows * d`, `rows * (d // 2)`, `ceildiv(n, 256)`: candidates are tried in their order.
 _FACTORS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _BLOCKS = (256, 128, 512, 1024, 64, 32, 16, 8, 4, 2)
 _MOST_NAMES = 8
@@ -58,10 +60,10 @@ def fit_expression(
     constant = str(target[0]) if len(set(target)) == 1 else None
     if constant is not None and (constant_first or target[0] in (0, 1)):
         return constant
-    return next(
-        (text for text in _candidate_expressions(sizes) if _is_expression_match(text, sizes, target)),
-        constant,
+    fitting = (
+        t for t in _candidate_expressions(sizes) if _evaluate_column(t, sizes, len(target)) == [*target]
     )
+    return next(fitting, constant)
 
 
 def fit_extent(limits: Column, sizes: Mapping[str, Column], grain: int = 1) -> str | None:
@@ -80,63 +82,42 @@ def fit_extent(limits: Column, sizes: Mapping[str, Column], grain: int = 1) -> s
 
 def _candidate_expressions(sizes: Mapping[str, Column]) -> Iterator[str]:
     """The simplest first; of two that are alike the one whose sizes change."""
-    names = sorted(sizes, key=lambda name: (len(set(sizes[name])) == 1, list(sizes).index(name)))[
-        :_MOST_NAMES
-    ]
+    names = sorted(sizes, key=lambda name: len(set(sizes[name])) == 1)[:_MOST_NAMES]
+    pairs, triples = list(combinations(names, 2)), list(combinations(names, 3))
     yield from names
-    for one, other in combinations(names, 2):
-        yield f"{one} * {other}"
-    for one in names:
-        yield from (f"{one} * {factor}" for factor in _FACTORS)
-        yield from (f"{one} // {factor}" for factor in _FACTORS)
-    for one in names:
-        yield from (f"ceildiv({one}, {block})" for block in _BLOCKS)
-        yield f"{one} + 1"
-        yield f"{one} - 1"
-    for one, other in combinations(names, 2):
-        yield f"{one} + {other}"
-        yield f"{one} - {other}"
-        yield f"{other} - {one}"
-        yield f"{one} // {other}"
-        yield f"{other} // {one}"
-        yield f"ceildiv({one}, {other})"
-        yield f"ceildiv({other}, {one})"
-    for one, other in combinations(names, 2):
+    yield from (f"{a} * {b}" for a, b in pairs)
+    for a in names:
+        yield from (f"{a} {sign} {factor}" for sign in ("*", "//") for factor in _FACTORS)
+    for a in names:
+        yield from (f"ceildiv({a}, {block})" for block in _BLOCKS)
+        yield from (f"{a} + 1", f"{a} - 1")
+    for a, b in pairs:
+        yield from (f"{a} + {b}", f"{a} - {b}", f"{b} - {a}", f"{a} // {b}", f"{b} // {a}")
+        yield from (f"ceildiv({a}, {b})", f"ceildiv({b}, {a})")
+    for a, b in pairs:
         for factor in _FACTORS[:4]:
-            yield f"{one} * {other} * {factor}"
-            yield f"{one} * ({other} // {factor})"
-            yield f"{other} * ({one} // {factor})"
-        yield from (f"ceildiv({one} * {other}, {block})" for block in _BLOCKS)
-    for three in combinations(names, 3):
-        yield " * ".join(three)
-    for three in combinations_with_replacement(names, 3):
-        if len(set(three)) > 1:
-            yield f"({three[0]} + {three[1]}) * {three[2]}"
-    for three in combinations(names, 3):
-        yield from (f"ceildiv({' * '.join(three)}, {block})" for block in _BLOCKS)
-    for four in combinations(names, 4):
-        yield " * ".join(four)
-    for one in names:
+            yield from (f"{a} * {b} * {factor}", f"{a} * ({b} // {factor})", f"{b} * ({a} // {factor})")
+        yield from (f"ceildiv({a} * {b}, {block})" for block in _BLOCKS)
+    yield from map(" * ".join, triples)
+    for a, b, c in combinations_with_replacement(names, 3):
+        if not a == b == c:
+            yield f"({a} + {b}) * {c}"
+    yield from (f"ceildiv({' * '.join(three)}, {block})" for three in triples for block in _BLOCKS)
+    yield from map(" * ".join, combinations(names, 4))
+    for a in names:
         for least in (1024, 512, 256, 128, 64, 32):
-            yield f"min({one}, {least})"
-            yield from (f"min({one} // {factor}, {least})" for factor in _FACTORS[:4])
-            yield f"min(round_up({one}, 32), {least})"
-
-
-def _is_expression_match(text: str, sizes: Mapping[str, Column], target: Column) -> bool:
-    return _evaluate_column(text, sizes, len(target)) == list(target)
+            yield f"min({a}, {least})"
+            yield from (f"min({a} // {factor}, {least})" for factor in _FACTORS[:4])
+            yield f"min(round_up({a}, 32), {least})"
 
 
 def _evaluate_column(text: str, sizes: Mapping[str, Column], count: int) -> list[int] | None:
+    """None: it has no value somewhere."""
     expr = parse_expr(text)
-    used = expr.names
-    found = []
-    for at in range(count):
-        try:
-            found.append(expr.evaluate({name: sizes[name][at] for name in used}))
-        except Undefined:
-            return None
-    return found
+    try:
+        return [expr.evaluate({name: sizes[name][at] for name in expr.names}) for at in range(count)]
+    except Undefined:
+        return None
 
 
 # -- What a problem says of a captured launch, held against that launch: geometry, values, extents, roles.
@@ -176,9 +157,9 @@ def _launch_differences(
     if said.when is not None and not said.when.evaluate(sizes):
         yield f"the problem does not launch it where {said.when.text} does not hold"
     for what, exprs, ran in (("grid", said.grid, launch.grid), ("block", said.block, launch.block)):
-        own = _evaluate_axes(exprs, sizes)
-        if own != tuple(ran):
-            yield f"the problem's {what} is {_join_axes(own)}, it was launched with {_join_axes(ran)}"
+        axes = _evaluate_axes(exprs, sizes)
+        if axes != tuple(ran):
+            yield f"the problem's {what} is {_join_axes(axes)}, it was launched with {_join_axes(ran)}"
     shared = 0 if said.shared is None else said.shared.evaluate(sizes)
     if shared != launch.shared:
         yield f"the problem's shared memory is {shared} bytes, it was launched with {launch.shared}"
@@ -199,6 +180,13 @@ def _join_axes(axes: Sequence[int]) -> str:
 
 
 def _other_value(captured: CapturedArgument, argument: Argument, sizes: Sizes) -> Iterator[str]:
+    passed, number = _passed_number(captured, argument, sizes)
+    if passed is not None:
+        yield f"the problem passes {number} as {argument.name}, the program passed {passed}"
+
+
+def _passed_number(captured: CapturedArgument, argument: Argument, sizes: Sizes) -> tuple[object, object]:
+    """What the program passed, where the problem passes something else, and what the problem passes."""
     form, value = FORMATS.get(argument.type), argument.value
     if form is None or len(captured.value) < struct.calcsize(form) or value is None:
         raise NotCompared(f"{argument.name} is of type {argument.type}")
@@ -207,9 +195,9 @@ def _other_value(captured: CapturedArgument, argument: Argument, sizes: Sizes) -
         passed = struct.pack(f"<{form}", float(number) if argument.element.kind == "float" else int(number))
     except (struct.error, OverflowError):
         passed = b""
-    if passed != captured.value[: struct.calcsize(form)]:
-        ran = struct.unpack_from(f"<{form}", captured.value)[0]
-        yield f"the problem passes {number} as {argument.name}, the program passed {ran}"
+    if passed == captured.value[: struct.calcsize(form)]:
+        return None, number
+    return struct.unpack_from(f"<{form}", captured.value)[0], number
 
 
 def _other_array(
@@ -246,22 +234,13 @@ def extent_bytes(argument: Argument, sizes: Sizes) -> int:
     shape = [axis.evaluate(sizes) for axis in argument.shape]
     if any(count <= 0 for count in shape):
         return 0
-    strides = [axis.evaluate(sizes) for axis in argument.strides]
-    if not strides:
-        strides = [1] * len(shape)
-        for at in range(len(shape) - 2, -1, -1):
-            strides[at] = strides[at + 1] * shape[at + 1]
+    strides = [axis.evaluate(sizes) for axis in argument.strides] or _dense_strides(shape)
     last = sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
     return -(-(last + 1) // argument.element.packed) * argument.element.bytes
 
 
 def _written_there(
-    kept: KeptLaunch,
-    arguments: Sequence[Argument],
-    where: KeptRange,
-    start: int,
-    end: int,
-    sizes: Sizes,
+    kept: KeptLaunch, arguments: Sequence[Argument], where: KeptRange, start: int, end: int, sizes: Sizes
 ) -> bool:
     """Whether an array that the problem lets the kernel write shares these bytes."""
     for captured, argument in zip(kept.arguments, arguments, strict=True):
@@ -270,8 +249,8 @@ def _written_there(
             continue
         if memory is None or kept.range_of(memory) is not where:
             continue
-        own = memory.offset - where.start
-        if own < end and start < own + extent_bytes(argument, sizes):
+        begin = memory.offset - where.start
+        if begin < end and start < begin + extent_bytes(argument, sizes):
             return True
     return False
 
@@ -286,29 +265,10 @@ _AXIS_NAMES = ("rows", "count_y", "count_z")
 def instance_of(demangled: str) -> tuple[str, ...]:
     """Its template arguments, as they are written in C++."""
     text = demangled.replace("(anonymous namespace)::", "")
-    start = text.find("<")
-    brace = text.find("(")
-    if start < 0 or (0 <= brace < start):
+    start, brace = text.find("<"), text.find("(")
+    if start < 0 or 0 <= brace < start or not (end := past_bracket(text, start, "<>")):
         return ()
-    depth = 0
-    for at in range(start, len(text)):
-        depth += (text[at] == "<") - (text[at] == ">")
-        if depth == 0:
-            inside = text[start + 1 : at]
-            break
-    else:
-        return ()
-    return tuple(_normalize_type(part) for part in _split_type_arguments(inside))
-
-
-def _split_type_arguments(text: str) -> Iterator[str]:
-    depth, last = 0, 0
-    for at, sign in enumerate(text):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "," and depth == 0:
-            yield text[last:at]
-            last = at + 1
-    yield text[last:]
+    return tuple(map(_normalize_type, split_text(text[start + 1 : end - 1])))
 
 
 def _normalize_type(text: str) -> str:
@@ -363,20 +323,17 @@ class _SeenReader:
             if not argument.parameter.pointer and (values := self._scalar_column(at, argument)) is not None
         }
         integers = {a.name for a in arguments if a.is_integer and a.parameter.base != "bool"}
-        sizes = [a.name for a in arguments if a.role == "size"]
+        sizes = [a.name for a in arguments if a.role == "size" and a.name in integers & self._scalars.keys()]
         self._sizes: dict[str, list[int]] = {
-            name: [int(v) for v in self._scalars[name]]
+            name: [int(value) for value in self._scalars[name]]
             for name in sizes
-            if name in self._scalars
-            and name in integers
-            and known.values.get(name, name) == name
-            and all(v >= 1 for v in self._scalars[name])
+            if known.values.get(name, name) == name and min(self._scalars[name]) >= 1
         }
 
     def facts(self) -> SeenFacts:
         grid = self._grid()
         block = self._fitted_axes("block", self._launch.block, [one.block for one in self._launches])
-        shared = self._shared()
+        shared = self._fit_shared()
         values = dict(self._values())
         shapes = dict(self._found_shapes())
         known = replace(
@@ -391,8 +348,6 @@ class _SeenReader:
         launch = replace(self._launch, grid=grid, block=block, shared=shared, about=self._launch_count_note())
         sizes = tuple((one.number, self._sizes_at(at)) for at, one in enumerate(self._launches))
         return SeenFacts(known, launch, tuple(dict.fromkeys(self._notes)), sizes)
-
-    # -- numbers -------------------------------------------------------------------------------------
 
     def _scalar_column(self, at: int, argument: DraftArgument) -> list[float] | None:
         form = FORMATS.get(argument.element or "")
@@ -416,16 +371,10 @@ class _SeenReader:
         if not expr.names <= self._sizes.keys():
             self._notes.append(f"the host also asks for {text}, of which not all sizes were seen")
             return False
-        for at in range(len(self._launches)):
-            try:
-                if not expr.evaluate({name: self._sizes[name][at] for name in expr.names}):
-                    self._notes.append(f"{text} did not hold where it was launched, and was left out")
-                    return False
-            except Undefined:
-                return False
-        return True
-
-    # -- geometry ------------------------------------------------------------------------------------
+        held = _evaluate_column(text, self._sizes, len(self._launches))
+        if held is not None and not all(held):
+            self._notes.append(f"{text} did not hold where it was launched, and was left out")
+        return held is not None and all(held)
 
     def _grid(self) -> tuple[str, ...]:
         """Each axis over sizes; one that no size gives is a size of its own."""
@@ -453,9 +402,9 @@ class _SeenReader:
         axes: list[str] = []
         for at in range(3):
             column = [one[at] for one in seen]
-            own = said[at] if at < len(said) else "1"
-            if own != FILL and self._is_column_match(own, column):
-                axes.append(own)
+            written = said[at] if at < len(said) else "1"
+            if written != FILL and self._is_column_match(written, column):
+                axes.append(written)
                 continue
             fitted = fit_expression(column, self._sizes, constant_first=True)
             if fitted is None:
@@ -467,7 +416,7 @@ class _SeenReader:
             axes.append(fitted or FILL)
         return _without_ones(axes)
 
-    def _shared(self) -> str | None:
+    def _fit_shared(self) -> str | None:
         column = [launch.shared for launch in self._launches]
         said = self._launch.shared
         if said not in (None, FILL) and self._is_column_match(said or "0", column):
@@ -476,24 +425,15 @@ class _SeenReader:
         return None if fitted == "0" else fitted or FILL
 
     def _is_column_match(self, text: str, column: Sequence[int]) -> bool:
-        expr = parse_expr(text)
-        if not expr.names <= self._sizes.keys():
+        if not parse_expr(text).names <= self._sizes.keys():
             return False
-        try:
-            return all(
-                expr.evaluate({name: self._sizes[name][at] for name in expr.names}) == value
-                for at, value in enumerate(column)
-            )
-        except Undefined:
-            return False
+        return _evaluate_column(text, self._sizes, len(column)) == [*column]
 
     def _fresh(self, name: str) -> str:
         taken = {argument.name for argument in self._arguments} | self._sizes.keys()
         while name in taken:
             name += "_"
         return name
-
-    # -- arguments -----------------------------------------------------------------------------------
 
     def _values(self) -> Iterator[tuple[str, str]]:
         for argument in self._arguments:
@@ -570,22 +510,15 @@ class _SeenReader:
 
     def _has_room(self, shape: Sequence[str], extents: Sequence[int | None]) -> bool | None:
         """Whether so many elements fit into what was seen; None: not known."""
-        exprs = [parse_expr(axis) for axis in shape]
-        names = frozenset(name for expr in exprs for name in expr.names)
-        if not names <= self._sizes.keys():
+        names = frozenset(name for axis in shape for name in parse_expr(axis).names)
+        limits = [extent for extent in extents if extent is not None]
+        if not names <= self._sizes.keys() or len(limits) < len(extents):
             return None
-        for at, extent in enumerate(extents):
-            if extent is None:
-                return None
-            try:
-                count = math.prod(e.evaluate({n: self._sizes[n][at] for n in e.names}) for e in exprs)
-            except Undefined:
-                return False
-            if count > extent:
-                return False
-        return True
-
-    # -- where it must be fast -----------------------------------------------------------------------
+        columns = [_evaluate_column(axis, self._sizes, len(limits)) for axis in shape]
+        known = [column for column in columns if column is not None]
+        return len(known) == len(columns) and all(
+            math.prod(column[at] for column in known) <= limit for at, limit in enumerate(limits)
+        )
 
     def _sizes_at(self, at: int) -> tuple[tuple[str, int], ...]:
         return tuple((name, column[at]) for name, column in self._sizes.items())
@@ -633,15 +566,95 @@ def _shortest_number(value: float, element: str) -> str:
     return repr(value)
 
 
+# -- Which captured kernel is meant; and where it cannot be extracted, why, and what can still be had.
+
+
+_MOST_LISTED = 6
+_LONGEST_NAME = 80
+_WITHOUT_SOURCE = {
+    KernelKind.VENDOR: "it belongs to a vendor's library, whose source nobody has",
+    KernelKind.TRITON: "it is Triton's, compiled from Python: its own tuner is the one to ask",
+    KernelKind.TEMPLATES: "it is a template of CUB or Thrust: its source is in that library's headers",
+    KernelKind.TORCH: "it is PyTorch's own: name a folder with PyTorch's sources",
+    KernelKind.CUPY: "CuPy makes its source while the program runs",
+}
+
+
+def captured_kernel(capture: Capture, name: str, symbol: str | None = None) -> CapturedKernel:
+    """The kernel that is meant; of several instances the one that took longest. `symbol`: as the driver names
+    it, where that is not its name in the sources. Raises BadInput."""
+    if not capture.kernels:
+        hint = "see what it did with: tunesmith capture --show FOLDER"
+        raise BadInput("the capture has no kernels: the program launched none", hint=hint)
+    if symbol is not None:
+        found = [kernel for kernel in capture.kernels if symbol in (kernel.name, kernel.demangled)]
+        if not found:
+            hint = f"it launched {_list_names(kernel.name for kernel in capture.kernels)}"
+            raise BadInput(f"the capture has no kernel whose symbol is {symbol}", hint=hint)
+        return max(found, key=lambda kernel: kernel.seconds)
+    exact = _of_name(capture.kernels, name)
+    if not exact:
+        raise _unknown_kernel_error(capture.kernels, name.split("<")[0].strip())
+    return max(exact, key=lambda kernel: kernel.seconds)
+
+
+def _of_name(kernels: Sequence[CapturedKernel], name: str) -> list[CapturedKernel]:
+    plain = name.split("<")[0].strip()
+    named = [(kernel, function_name(kernel.shown)) for kernel in kernels]
+    last = plain.split("::")[-1]
+    exact = [one for one, full in named if full.endswith(plain) and full.split("::")[-1] == last]
+    if "<" in name:
+        wanted = name[name.index("<") :].replace(" ", "")
+        return [kernel for kernel in exact if wanted in kernel.shown.replace(" ", "")] or exact
+    return exact
+
+
+def is_stripped(kernel: CapturedKernel) -> bool:
+    """Without a name, or with one that nobody wrote: mangled, and not to be taken apart again."""
+    return not kernel.shown or kernel.shown.startswith("_Z")
+
+
+def _unknown_kernel_error(kernels: Sequence[CapturedKernel], plain: str) -> BadInput:
+    stripped = [kernel for kernel in kernels if is_stripped(kernel)]
+    if stripped:
+        words = format_count(len(stripped), "kernel of it has", "kernels of it have")
+        fault = f"the capture has no kernel called {plain}; {words} no readable name"
+        symbols = _list_names(kernel.name or "(none)" for kernel in stripped)
+        hint = (
+            f"say which it is with --symbol SYMBOL, one of {symbols} (tunesmith capture --show has their "
+            "launches); or leave --capture out, and take what the sources say"
+        )
+        return BadInput(fault, hint=hint)
+    names = _list_names(function_name(kernel.shown) for kernel in kernels)
+    return BadInput(f"the capture has no kernel called {plain}", hint=f"it launched {names}")
+
+
+def _list_names(names: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(truncate_text(flatten_text(name), _LONGEST_NAME) for name in names))
+    return ", ".join(listed[:_MOST_LISTED]) + (", ..." if len(listed) > _MOST_LISTED else "")
+
+
+def without_source(kernel: CapturedKernel, missing: BadInput) -> BadInput:
+    """What is said of a kernel that ran and that the repository does not have."""
+    what = truncate_text(flatten_text(function_name(kernel.shown)) or kernel.name, _LONGEST_NAME)
+    why = _WITHOUT_SOURCE.get(kind_of(kernel))
+    had = f"its launches, arguments and times: tunesmith capture --show --kernel {what}"
+    if kernel.image:
+        had += f"; its machine code: images/{kernel.image[:12]}...cubin of the capture"
+    if why is not None:
+        fault = f"{what} ran, and its source is not there: {why}"
+        return BadInput(fault, hint=f"what can be had is {had}")
+    fault = f"{what} ran, and {missing.message}"
+    named = f"its module's line table names {', '.join(kernel.sources[:3])}; " if kernel.sources else ""
+    hint = f"{named}name the folder that has its source: tunesmith extract FOLDER. What can be had is {had}"
+    return BadInput(fault, hint=hint)
+
+
 # -- Captured launches kept as cases of a problem that has no reference: what they read, what they left.
 
 
 MOST_KEPT = 3  # cases
 MOST_OF_ALL = 2 * MOST_TEXT  # characters of their files
-
-
-class _NotKept(Exception):
-    """Why a launch does not become a case, in words."""
 
 
 def recorded_files(
@@ -659,7 +672,7 @@ def recorded_files(
             if known in taken or len(files) == MOST_KEPT:
                 continue
             text = _case_text(problem, one, dict(known), array)
-        except _NotKept as why:
+        except NotCompared as why:
             notes.append(f"launch {one.launch} is not kept as a case: {why}")
             continue
         if text is None or sum(map(len, files.values())) + len(text) > MOST_OF_ALL:
@@ -681,20 +694,22 @@ def with_recorded(toml: str, names: Sequence[str]) -> str:
 def _known_sizes(problem: Problem, seen: Sizes) -> tuple[tuple[str, int], ...]:
     missing = [name for name in problem.size_names if name not in seen]
     if missing:
-        raise _NotKept(f"nobody saw {', '.join(missing)}")
+        raise NotCompared(f"nobody saw {', '.join(missing)}")
     found = {name: seen[name] for name in problem.size_names}
     if outside := problem.contract.violations(found):
-        raise _NotKept(outside[0])
+        raise NotCompared(outside[0])
     return tuple(found.items())
 
 
 def _case_text(problem: Problem, kept: KeptLaunch, sizes: Sizes, array: ReadArray) -> str | None:
     if len(kept.arguments) != len(problem.arguments):
-        raise _NotKept(f"it has {len(kept.arguments)} arguments, the problem {len(problem.arguments)}")
+        raise NotCompared(f"it has {len(kept.arguments)} arguments, the problem {len(problem.arguments)}")
     found = []
     for captured, argument in zip(kept.arguments, problem.arguments, strict=True):
         if argument.role == "scalar":
-            _check_scalar(captured, argument, sizes)
+            passed, number = _passed_number(captured, argument, sizes)
+            if passed is not None:
+                raise NotCompared(f"its {argument.name} is not what the problem passes there, {number}")
             continue
         if argument.alias is not None or argument.role == "workspace":
             continue
@@ -706,21 +721,6 @@ def _case_text(problem: Problem, kept: KeptLaunch, sizes: Sizes, array: ReadArra
             found.append(recorded_array(argument.name, "after", argument.type, values))
     about = f"launch {kept.launch} of a captured program"
     return recorded_text(about, tuple(sizes.items()), found)
-
-
-def _check_scalar(captured: CapturedArgument, argument: Argument, sizes: Sizes) -> None:
-    """That the problem passes what the program did."""
-    form, value = FORMATS.get(argument.type), argument.value
-    if form is None or len(captured.value) < struct.calcsize(form) or value is None:
-        raise _NotKept(f"{argument.name} is of type {argument.type}")
-    number = value.evaluate(sizes) if isinstance(value, Expr | RealExpr) else value
-    kind = argument.element.kind
-    try:
-        passed = struct.pack(f"<{form}", float(number) if kind == "float" else int(number))
-    except (struct.error, OverflowError):
-        passed = b""
-    if passed != captured.value[: struct.calcsize(form)]:
-        raise _NotKept(f"its {argument.name} is not what the problem passes there, {number}")
 
 
 def _array_contents(
@@ -736,19 +736,19 @@ def _array_contents(
     found = kept.range_of(memory) if memory is not None else None
     digest = "" if found is None else found.after if after else found.before
     if memory is None or found is None or not digest:
-        raise _NotKept(f"the memory behind {argument.name} was not kept")
+        raise NotCompared(f"the memory behind {argument.name} was not kept")
     try:
         shape = tuple(axis.evaluate(sizes) for axis in argument.shape)
         strides = tuple(axis.evaluate(sizes) for axis in argument.strides) or _dense_strides(shape)
     except Undefined as error:
-        raise _NotKept(f"{argument.name} has no shape there: {error}") from error
+        raise NotCompared(f"{argument.name} has no shape there: {error}") from error
     element = argument.element
     if math.prod(shape) * element.bytes > MOST_BYTES:
-        raise _NotKept(f"{argument.name} has more than {MOST_BYTES >> 20} MiB")
+        raise NotCompared(f"{argument.name} has more than {MOST_BYTES >> 20} MiB")
     extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     data = array(digest)[memory.offset - found.start :]
     if element.packed > 1 or len(data) < extent * element.bytes:
-        raise _NotKept(f"less of {argument.name} was kept than the problem has")
+        raise NotCompared(f"less of {argument.name} was kept than the problem has")
     words = np.frombuffer(data, f"u{element.bytes}", extent)
     steps = tuple(stride * element.bytes for stride in strides)
     return np.lib.stride_tricks.as_strided(words, shape, steps, writeable=False)

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
@@ -108,18 +108,17 @@ def headers_for(
 ) -> tuple[str, ...]:
     """`more`: further words, those of template arguments."""
     listed = tuple(items)
-    own = {name for item in listed for name in item.names}  # what a text defines itself it needs of nobody
-    words = (_all_words(listed) | frozenset(more)) - own
+    # What a text defines itself it needs of nobody.
+    words = (_all_words(listed) | frozenset(more)) - {name for item in listed for name in item.names}
     found = dict.fromkeys(_standard_headers(words, _words_after_spaces(listed, {"std"})))
     for included in outside:
         family = included.name.split("/")[0]
         if family == "cub" or "/" not in included.name:
             continue
-        if family in _FAMILIES and (family in words or _alias_used(family, words)):
+        if family in _FAMILIES and (family in words or (family == "cooperative_groups" and "cg" in words)):
             found[f"<{included.name}>"] = None
-    found.update(
-        dict.fromkeys(_cub_headers(_words_after_spaces(listed, _namespace_names(listed, "cub")), outside))
-    )
+    cub_words = _words_after_spaces(listed, _namespace_names(listed, "cub"))
+    found.update(dict.fromkeys(_cub_headers(cub_words, outside)))
     if "thrust" in words and not any(name.startswith("<thrust/") for name in found):
         found["<thrust/tuple.h>"] = None
     return tuple(found)
@@ -137,12 +136,9 @@ def _cub_headers(used: frozenset[str], outside: Sequence[Included]) -> Iterator[
     if used <= _CUB_PARTS.keys() | _CUB_OPERATORS:
         yield from sorted({f"<cub/{_CUB_PARTS[name]}.cuh>" for name in used if name in _CUB_PARTS})
         return
-    own = sorted({f"<{one.name}>" for one in outside if one.name.startswith("cub/")})
-    yield from own or ("<cub/cub.cuh>",)
-
-
-def _alias_used(family: str, words: frozenset[str]) -> bool:
-    return family == "cooperative_groups" and "cg" in words
+    yield from sorted({f"<{one.name}>" for one in outside if one.name.startswith("cub/")}) or (
+        "<cub/cub.cuh>",
+    )
 
 
 def _standard_headers(words: frozenset[str], scoped: frozenset[str]) -> Iterator[str]:
@@ -184,45 +180,41 @@ class KernelSlice:
     def uses_framework(self) -> bool:
         return any(item.path == FRAMEWORK for item in self.items)
 
-    @property
-    def qualified_name(self) -> str:
-        return "::".join((*(part for part in self.kernel.scope if part), self.kernel.name))
-
     def text(self, note: str = "") -> str:
         """The kernel's file. `note`: comment lines at its top."""
         parts = [f"// {line}" for line in note.splitlines()]
-        lines = [*parts, *([""] if parts else []), *self._head()]
-        return "\n".join([*lines, *(text for text, _ in _laid_out(self._own()))]) + "\n"
+        lines = [*parts, *([""] if parts else []), *self._include_lines()]
+        return "\n".join([*lines, *(text for text, _ in _laid_out(self._without_framework()))]) + "\n"
 
     def at_lines(self, lines: Collection[int]) -> list[FileItem]:
         """Declarations that stand in these lines of the kernel's file without a note."""
-        found, line = [], len(self._head()) + 1
-        for text, item in _laid_out(self._own()):
+        found, line = [], len(self._include_lines()) + 1
+        for text, item in _laid_out(self._without_framework()):
             after = line + text.count("\n") + 1
             if item is not None and any(line <= one < after for one in lines):
                 found.append(item)
             line = after
         return found
 
-    def _own(self) -> list[FileItem]:
+    def _without_framework(self) -> list[FileItem]:
         return [item for item in self.items if item.path != FRAMEWORK]
 
-    def _head(self) -> list[str]:
+    def _include_lines(self) -> list[str]:
         lines = [f"#include {header}" for header in self.headers]
         return [*lines, *([f'#include "{FRAMEWORK}"'] if self.uses_framework else []), ""]
 
     def framework_text(self) -> str:
-        own = [item for item in self.items if item.path == FRAMEWORK]
+        items = [item for item in self.items if item.path == FRAMEWORK]
         head = [
             "// Types and macros that stand for a framework's: numbers of the same bits that round alike.",
             "#pragma once",
-            *(f"#include {name}" for name in headers_for(own, ())),
+            *(f"#include {name}" for name in headers_for(items, ())),
             "",
         ]
         # As device code sees them, which is how they were read: a host's compiler need not understand them.
         lines = [
             line if line.lstrip().startswith("#") else line.replace("__host__ __device__", "__device__")
-            for part, _ in _laid_out(own)
+            for part, _ in _laid_out(items)
             for line in part.split("\n")
         ]
         return "\n".join([*head, *lines]) + "\n"
@@ -237,7 +229,7 @@ class StandIns:
 
     @cached_property
     def names(self) -> frozenset[tuple[tuple[str, ...], str]]:
-        return frozenset((_named_scopes(item), name) for item in self.items for name in item.names)
+        return frozenset((item.spaces, name) for item in self.items for name in item.names)
 
 
 def stand_ins(sources: ReadSources) -> StandIns:
@@ -274,7 +266,7 @@ class Slicer:
         """Definitions; "a::name" too."""
         *scope, last = name.removeprefix("::").split("::")
         found = [item for item in self._index.get(last, ()) if item.is_kernel and item.is_definition]
-        return [item for item in found if not scope or [p for p in item.scope if p][-len(scope) :] == scope]
+        return [item for item in found if not scope or [*item.spaces][-len(scope) :] == scope]
 
     def slice(
         self,
@@ -287,10 +279,8 @@ class Slicer:
         `more`: what a compiler misses; `gone`: declarations, by their order, that it can do without."""
         named = tuple(words)
         taken: dict[int, FileItem] = {}
-        same = [
-            item for item in self._index.get(kernel.name, ()) if item.is_kernel and item.scope == kernel.scope
-        ]
-        waiting = [kernel, *more, *(item for item in same if item.is_definition and item is not kernel)]
+        same = [item for item in self._index.get(kernel.name, ()) if item.is_kernel and item.is_definition]
+        waiting = [kernel, *more, *(one for one in same if one.scope == kernel.scope and one is not kernel)]
         for word in named:
             *qualifiers, name = word.split("::")
             waiting += self._resolve_use(NameUse(name, tuple(qualifiers), 0, False), kernel)
@@ -303,14 +293,10 @@ class Slicer:
                 waiting += [one for one in self._resolve_use(use, item) if one.order not in taken]
             if not waiting:
                 waiting += [one for one in self._operators(taken) if one.order not in gone]
-        items = sorted(
-            (*taken.values(), *self._using_directives(taken.values())), key=lambda item: item.order
-        )
-        return KernelSlice(
-            tuple(items),
-            headers_for(items, self._outside, [part for word in named for part in word.split("::")]),
-            kernel,
-        )
+        used = (*taken.values(), *self._using_directives(taken.values()))
+        items = tuple(sorted(used, key=lambda item: item.order))
+        parts = [part for word in named for part in word.split("::")]
+        return KernelSlice(items, headers_for(items, self._outside, parts), kernel)
 
     def _resolve_use(self, use: NameUse, user: FileItem) -> list[FileItem]:
         found = [item for item in self._index.get(use.name, ()) if item is not user]
@@ -319,7 +305,9 @@ class Slicer:
                 return []
             found = [item for item in found if item.kind != "macro" and self._ends(item, use.qualifiers)]
         elif user.kind != "macro":
-            visible = [item for item in found if item.kind == "macro" or _is_visible(user, item)]
+            visible = [
+                one for one in found if one.kind == "macro" or user.scope[: len(one.scope)] == one.scope
+            ]
             found = visible if use.name in user.names else visible or found
         if use.declared_here:
             found = [item for item in found if item.kind not in ("function", "variable")]
@@ -327,19 +315,16 @@ class Slicer:
         ours = [item for item in found if item.path == FRAMEWORK]
         if user.path == FRAMEWORK:
             return ours or found
-        own = [item for item in found if item.path != FRAMEWORK and not is_frameworks_own(item.path)]
-        return own or ours or found
+        others = [item for item in found if item.path != FRAMEWORK and not is_frameworks_own(item.path)]
+        return others or ours or found
 
     def _ends(self, item: FileItem, qualifiers: tuple[str, ...]) -> bool:
-        scope = tuple(part for part in item.scope if part)
-        aliases = {alias.name: alias for alias in self.items if _is_namespace_alias(alias)}
-        wanted = tuple(
-            part
-            for name in qualifiers
-            if name
-            for part in (_alias_target(aliases[name]) if name in aliases else (name,))
-        )
-        return scope[-len(wanted) :] == wanted
+        aliases = {alias.name: alias.tokens[3:] for alias in self.items if _is_namespace_alias(alias)}
+        wanted: list[str] = []
+        for name in filter(None, qualifiers):
+            target = [token.text for token in aliases.get(name, ()) if token.kind == "word"]
+            wanted += target if name in aliases else [name]
+        return [*item.spaces][-len(wanted) :] == wanted
 
     def _is_device_code(self, item: FileItem) -> bool:
         if item.kind != "function" or item.path == FRAMEWORK:
@@ -362,7 +347,7 @@ class Slicer:
 
     def _using_directives(self, taken: Collection[FileItem]) -> Iterator[FileItem]:
         """`using namespace`, where something is in that namespace."""
-        scopes = {tuple(part for part in item.scope if part) for item in taken}
+        scopes = {item.spaces for item in taken}
         words = {token.text for item in taken for token in item.tokens}
         paths = {item.path for item in taken}
         for item in self.items:
@@ -378,11 +363,7 @@ def _is_stood_for(item: FileItem, framework: StandIns) -> bool:
     if not is_frameworks_own(item.path):
         return False
     words = item.operands or item.names
-    return not framework.names.isdisjoint((_named_scopes(item), word) for word in words)
-
-
-def _named_scopes(item: FileItem) -> tuple[str, ...]:
-    return tuple(part for part in item.scope if part)
+    return not framework.names.isdisjoint((item.spaces, word) for word in words)
 
 
 def _head_length(item: FileItem) -> int:
@@ -395,14 +376,6 @@ def _is_namespace_alias(item: FileItem) -> bool:
 
 def _has_part(scope: tuple[str, ...], names: tuple[str, ...]) -> bool:
     return any(scope[at : at + len(names)] == names for at in range(len(scope)))
-
-
-def _alias_target(item: FileItem) -> tuple[str, ...]:
-    return tuple(token.text for token in item.tokens[3:] if token.kind == "word")
-
-
-def _is_visible(user: FileItem, item: FileItem) -> bool:
-    return user.scope[: len(item.scope)] == item.scope
 
 
 def _laid_out(items: Sequence[FileItem]) -> Iterator[tuple[str, FileItem | None]]:
@@ -592,8 +565,8 @@ class SliceBuilder:
         if isinstance(code, Verdict):
             return BuildAttempt("", code.detail, self.compiler)
         symbols, cubin = entries.unpack(code.binary)
-        own = Cubin(cubin).kernel_digest(symbols[self.entry])
-        return BuildAttempt(code.code_digest, "", self.compiler, own, self.capability)
+        digest = Cubin(cubin).kernel_digest(symbols[self.entry])
+        return BuildAttempt(code.code_digest, "", self.compiler, digest, self.capability)
 
 
 @contextmanager
@@ -604,20 +577,15 @@ def slice_builders(entry: str, defines: tuple[tuple[str, str], ...]) -> Iterator
         toolchain = backends.find_toolchain("cuda")
         missing = toolchain.none_here if toolchain else "there is no CUDA compiler here"
         raise DeviceMissing(missing, hint=toolchain.how_to_install("") if toolchain else None)
-    with machine.temporary_scratch() as scratch:
+    with machine.temporary_scratch() as scratch, ExitStack() as until:
         place = machine.Workplace("cuda", scratch)
         device = machine.choose_device(machine.find_local_devices(place), None)
-        opened: list[Builders] = []
-        try:
-            made = []
-            for name, _ in known:
-                builders = machine.make_builders(place, device, 1, name)
-                opened.append(builders)
-                made.append(SliceBuilder(builders, name, entry, defines, device.limits.capability))
-            yield tuple(made)
-        finally:
-            for builders in opened:
-                builders.close()
+        made = []
+        for name, _ in known:
+            builders = machine.make_builders(place, device, 1, name)
+            until.callback(builders.close)
+            made.append(SliceBuilder(builders, name, entry, defines, device.limits.capability))
+        yield tuple(made)
 
 
 # -- Where in a repository a kernel is defined, and what is read to slice it.
@@ -664,15 +632,15 @@ def find_kernel(
             troubles.append(f"{path}: {trouble.reason}")
             continue
         slicer = Slicer(sources, framework_stand_ins())
-        own = [item for item in slicer.kernels(plain) if item.path == path]
-        found += [FoundKernel(item, sources, slicer) for item in _one_each(own)]
+        here = [item for item in slicer.kernels(plain) if item.path == path]
+        found += [FoundKernel(item, sources, slicer) for item in _one_each(here)]
     if not found:
         raise _missing_kernel_error(tree, last, file, troubles)
     if len(found) > 1:
-        places = ", ".join(f"{kernel.item.place} ({_qualified_name(kernel.item)})" for kernel in found[:8])
+        places = ", ".join(f"{one.item.place} ({one.item.qualified_name})" for one in found[:8])
         hint = f"choose one with --file, for example: --file {found[0].item.path}"
         if len({kernel.item.path for kernel in found}) == 1:
-            hint = f"choose one by its namespace, for example: --kernel {_qualified_name(found[0].item)}"
+            hint = f"choose one by its namespace, for example: --kernel {found[0].item.qualified_name}"
         raise BadInput(f"{len(found)} kernels are called {last}: {places}", hint=hint)
     return found[0]
 
@@ -698,22 +666,16 @@ def _files_with(tree: SourceTree, name: str, file: str | None) -> list[str]:
             raise BadInput(f"the repository has no file {file}", hint=hint)
         return exact
     word = re.compile(rf"\b{re.escape(name)}\b")
-    found = []
-    for path in tree.paths:
-        if path.endswith(SUFFIXES):
-            text = tree.read(path)
-            if "__global__" in text and word.search(text):
-                found.append(path)
-    return found
+    texts = ((path, tree.read(path)) for path in tree.paths if path.endswith(SUFFIXES))
+    return [path for path, text in texts if "__global__" in text and word.search(text)]
 
 
 def _missing_kernel_error(
     tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]
 ) -> NoSuchKernel:
     if troubles:
-        return NoSuchKernel(
-            f"no kernel {name} could be read: {troubles[0]}", hint="--file names the file to read"
-        )
+        fault = f"no kernel {name} could be read: {troubles[0]}"
+        return NoSuchKernel(fault, hint="--file names the file to read")
     known: dict[str, str] = {}
     for path in tree.paths:
         if path.endswith(SUFFIXES) and (file is None or path == file or path.endswith(f"/{file}")):
@@ -730,7 +692,3 @@ def _missing_kernel_error(
         hint = "no file of it has a function marked __global__; kernels that a macro names are not seen"
     where = f"{file} defines" if file else "the repository defines"
     return NoSuchKernel(f"{where} no kernel called {name}", hint=hint)
-
-
-def _qualified_name(item: FileItem) -> str:
-    return "::".join((*(part for part in item.scope if part), item.name))

@@ -40,21 +40,13 @@ class Repository:
         if not root.is_dir():
             hint = f"name its folder, and --file {root.name}" if root.is_file() else "correct the name"
             raise BadInput("a repository is a folder", where=str(root), hint=hint)
-        self._root = root
-        self._paths = tuple(sorted(self._listed()))
+        self.root = root
+        self.paths: Sequence[str] = sorted(self._listed())
         self._texts: dict[str, str] = {}
-
-    @property
-    def root(self) -> Path:
-        return self._root
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return self._paths
 
     def read(self, path: str) -> str:
         if path not in self._texts:
-            place = self._root / path
+            place = self.root / path
             try:
                 data = place.read_bytes() if place.stat().st_size <= _MOST_BYTES else b""
             except OSError as error:
@@ -64,7 +56,7 @@ class Repository:
 
     def _listed(self) -> Iterator[str]:
         count = 0
-        for folder, inner, names in os.walk(self._root):
+        for folder, inner, names in os.walk(self.root):
             inner[:] = [name for name in inner if not name.startswith(".") and name not in _LEFT_OUT]
             for name in names:
                 place = Path(folder, name)
@@ -72,11 +64,8 @@ class Repository:
                     count += 1
                     if count > _MOST_FILES:
                         fault = f"it has more than {_MOST_FILES:,} source files"
-                        raise BadInput(fault, where=str(self._root), hint="give a folder inside of it")
-                    yield place.relative_to(self._root).as_posix()
-
-
-# -- Files of a repository by their path, and which of them an #include means.
+                        raise BadInput(fault, where=str(self.root), hint="give a folder inside of it")
+                    yield place.relative_to(self.root).as_posix()
 
 
 # What a framework brings is not taken where types and macros of ours stand for it.
@@ -146,9 +135,12 @@ class Includes:
             ending = ending[3:]
         alike = self._by_name.get(posixpath.basename(ending), ())
         found = [path for path in alike if path.endswith(f"/{ending}")]
-        return min(
-            found, key=lambda path: (-_shared_prefix_length(path, includer), len(path), path), default=None
-        )
+
+        def distance(path: str) -> tuple[int, int, str]:
+            shared = posixpath.commonprefix([path.split("/"), includer.split("/")])
+            return -len(shared), len(path), path
+
+        return min(found, key=distance, default=None)
 
     def _frameworks_own(self, spelling: str) -> str | None:
         if not spelling.startswith(_OWN) or spelling.startswith(_NEVER):
@@ -160,22 +152,8 @@ class Includes:
         return found if _DEVICE.search(self._tree.read(found)) else None
 
 
-def _shared_prefix_length(left: str, right: str) -> int:
-    parts = zip(left.split("/"), right.split("/"), strict=False)
-    count = 0
-    for one, other in parts:
-        if one != other:
-            break
-        count += 1
-    return count
-
-
-# -- A file and what it includes, as device code sees it: conditions decided, what is off blank, macros
-# left.
-#
+# A file and what it includes, as device code sees it: conditions decided, what is off blank, macros left.
 # What no flag settles (`#if __CUDA_ARCH__ >= 800` decides otherwise on another device) stays as it is.
-
-
 MOST_FILES = 2000
 _SETTLED = {
     "__CUDACC__": "1", "__cplusplus": "201703L", "CUDA_VERSION": "13000", "CUDART_VERSION": "13000",
@@ -231,7 +209,7 @@ def read_sources(
     for name, value in (*_SETTLED.items(), *defines):
         work.define(f"{name} {value}")
     for path in paths:
-        work.file(path)
+        work.read_file(path)
     return ReadSources(tuple(work.files), work.macros, tuple(work.outside), tuple(work.undefined.items()))
 
 
@@ -253,7 +231,7 @@ class _SourceReader:
     undefined: dict[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
-    def file(self, path: str) -> None:
+    def read_file(self, path: str) -> None:
         if path in self._seen:
             return
         if len(self._seen) >= MOST_FILES:
@@ -275,11 +253,11 @@ class _SourceReader:
             if word in _WORDS_OF_CONDITIONS:
                 if self._condition(word, rest, frames, f"{path}:{token.line}"):
                     kept.append(token)
-            elif is_on and self._directive(word, rest, path, token.line):
+            elif is_on and self._read_directive(word, rest, path, token.line):
                 kept.append(token)
         self.files.append(ReadFile(path, _kept_text(text, tokens, kept), tuple(kept)))
 
-    def _directive(self, word: str, rest: str, path: str, line: int) -> bool:
+    def _read_directive(self, word: str, rest: str, path: str, line: int) -> bool:
         """Whether it stays in the text."""
         if word == "define":
             self.define(rest)
@@ -296,7 +274,7 @@ class _SourceReader:
             if found is None or is_frameworks(spelling[1:-1]):
                 self.outside.append(Included(spelling, path, line))
             if found is not None:
-                self.file(found)
+                self.read_file(found)
             return False
         return word == "pragma" and not rest.startswith(("once", "nv_diag", "GCC", "clang", "warning"))
 
@@ -344,10 +322,8 @@ class _SourceReader:
                     macros[name] = given
             try:
                 tokens = decided_defined(lex(asked), macros)
-                found.add(
-                    ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value()
-                    != 0
-                )
+                expanded = Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
+                found.add(ConditionReader(expanded).value() != 0)
             except Unreadable:
                 return None if "__has_include" not in asked else False
         came = found.pop() if len(found) == 1 else None
@@ -362,15 +338,12 @@ def _is_guard(name: str, word: str) -> bool:
     return word == "ifndef" or name.startswith("__has") or name in ("true", "false")
 
 
-def _directive_end(text: str, start: int) -> int:
-    end = start
-    while True:
-        begin, end = end, text.find("\n", end)
-        if end < 0:
-            return len(text)
-        if not text[begin:end].rstrip(" \t").endswith("\\"):
-            return end
-        end += 1
+def directive_end(text: str, start: int) -> int:
+    """Past the lines with which it goes on."""
+    end = text.find("\n", start)
+    while end >= 0 and text[start:end].rstrip(" \t").endswith("\\"):
+        end = text.find("\n", end + 1)
+    return len(text) if end < 0 else end
 
 
 def _kept_text(text: str, tokens: Sequence[Token], kept: Sequence[Token]) -> str:
@@ -389,7 +362,5 @@ def _dropped_spans(text: str, tokens: Sequence[Token], there: set[int]) -> Itera
             continue
         until = len(text) if after is None else after.offset
         stays = after is None or after.offset in there  # then comments before it are its own
-        yield (
-            token.offset,
-            _directive_end(text, token.offset) if token.kind == "directive" and stays else until,
-        )
+        ends_early = token.kind == "directive" and stays
+        yield token.offset, directive_end(text, token.offset) if ends_early else until
