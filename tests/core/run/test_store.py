@@ -92,8 +92,8 @@ def test_every_event_is_on_the_disk_before_append_returns(
 
 def test_a_run_goes_on_with_what_its_journal_says(tmp_path: Path) -> None:
     """A whole number is read back as a float, where that is the field's type: reports have their digits."""
-    [record] = written(tmp_path / "journal.jsonl", [Replied(1, Reply("text", seconds=2))])
-    assert isinstance(record.event, Replied)
+    [record] = written(tmp_path / "journal.jsonl", [ev.Replied(1, ev.Reply("text", seconds=2))])
+    assert isinstance(record.event, ev.Replied)
     assert repr(record.event.reply.seconds) == "2.0"
 
 
