@@ -51,7 +51,7 @@ class CommandTable(Mapping[str, Any]):
         if name not in self._made:
             if not plugins.is_known("commands", name):
                 raise KeyError(name)
-            words = plugins.plugin_words("commands", name)
+            words = plugins.first_sentence(name)
             self._made[name] = LazyCommand(name, help=words) if words else load_command(name)
         return self._made[name]
 
@@ -62,10 +62,37 @@ class CommandTable(Mapping[str, Any]):
         return sum(1 for _ in self)
 
 
+# What `--help` explains. Of ours the others are named below it; those of other packages have a group.
+SHOWN: Mapping[str, Sequence[str]] = {
+    "Begin": ("init", "extract", "capture"),
+    "A kernel": ("check", "explain", "template", "profile"),
+    "Searches": ("tune", "retune", "resume", "library"),
+    "Results": ("report", "watch", "verify", "compare", "export", "apply"),
+    "This machine": ("doctor",),
+}
+
+
 class CommandGroup(TyperGroup):
     def __init__(self, **named: Any) -> None:
         super().__init__(**named)
         self.commands = CommandTable()  # type: ignore[assignment]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        ours, every = plugins.our_names("commands"), list(self.commands)
+        groups = {**SHOWN, "Of other packages": [name for name in every if name not in ours]}
+        listed = {title: [name for name in names if name in every] for title, names in groups.items()}
+        width = max(len(name) for names in listed.values() for name in names)
+        for title, names in listed.items():
+            if names:
+                with formatter.section(title):
+                    limit = formatter.width - 6 - width
+                    rows = [(f"{n:<{width}}", self.commands[n].get_short_help_str(limit)) for n in names]
+                    formatter.write_dl(rows)
+        shown = {name for names in listed.values() for name in names}
+        more = [name for name in every if name not in shown and not self.commands[name].hidden]
+        with formatter.section("More"):
+            formatter.write_text(f"{', '.join(more)}: tunesmith COMMAND --help")
 
 
 class LazyCommand(TyperCommand):

@@ -72,7 +72,7 @@ def retune(
     as_json: AsJson = False,
     **named: Unpack[SearchOptions],
 ) -> None:
-    """Search a stored template again, with no model: another device, another driver, other sizes."""
+    """Tune again from a template of a run or the library, with no model: another device, driver or sizes."""
     with console.show_progress(as_json) as listener:
         own = console.with_budget(named)
         run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)

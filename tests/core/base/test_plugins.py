@@ -45,7 +45,7 @@ def test_what_the_table_names_is_there(group: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", list(plugins.TABLE["commands"]))
 def test_help_says_of_a_command_what_it_says_itself(name: str) -> None:
-    words, found = plugins.plugin_words("commands", name), plugins.load_plugin("commands", name)
+    words, found = plugins.first_sentence(name), plugins.load_plugin("commands", name)
     if isinstance(found, typer.Typer):
         assert not words
     else:

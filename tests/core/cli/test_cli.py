@@ -10,7 +10,6 @@ import select
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,35 +20,10 @@ from tests.running import Ended, environment, tunesmith, tunesmith_afresh
 from tests.wording import says
 from tunesmith import __version__
 from tunesmith.base.errors import BadInput, DeviceMissing, Interrupted, KernelWrong, TunesmithError
+from tunesmith.base.plugins import our_names
 from tunesmith.cli.console import handle_errors
 
-COMMANDS = (
-    "init",
-    "check",
-    "template",
-    "explain",
-    "tune",
-    "retune",
-    "resume",
-    "report",
-    "watch",
-    "verify",
-    "export",
-    "bench",
-    "diff",
-    "compare",
-    "fleet",
-    "profile",
-    "capture",
-    "extract",
-    "apply",
-    "devices",
-    "doctor",
-    "mcp",
-    "skill",
-    "trust",
-    "library",
-)
+COMMANDS = [name for name in our_names("commands") if name != "worker"]
 
 
 def shell(folder: Path, line: str, **more: str) -> Ended:
@@ -71,16 +45,20 @@ def shell(folder: Path, line: str, **more: str) -> Ended:
 class TestHelp:
     def test_is_quick(self, tmp_path: Path) -> None:
         took: list[float] = []
-        while len(took) < 20 and min(took, default=1.0) >= 0.5:  # other tests run beside this one
-            begin = time.perf_counter()
+        while len(took) < 5 and min(took, default=1.0) >= 0.5:  # the first may have to compile it
+            before = os.times()
             assert tunesmith_afresh(tmp_path, "--help").code == 0
-            took.append(time.perf_counter() - begin)
+            after = os.times()
+            took.append(after.children_user + after.children_system - sum(before[2:4]))
         assert min(took) < 0.5
 
     def test_names_every_command(self, tmp_path: Path) -> None:
         ended = tunesmith(tmp_path, "--help")
         assert ended.err == ""
-        assert re.findall(r"(?m)^  (\w+)  ", ended.out.split("Commands:")[1]) == list(COMMANDS)
+        groups, _, more = ended.out.partition("\nMore:")
+        shown = re.findall(r"(?m)^  (\w+) +[A-Z]", groups)
+        assert len(shown) <= 18
+        assert sorted([*shown, *re.findall(r"(\w+)[,:] ", more)]) == sorted(COMMANDS)
 
     @pytest.mark.parametrize("command", COMMANDS)
     @pytest.mark.few(5)
@@ -207,7 +185,7 @@ class TestOutput:
         assert ended.out.startswith("tiny is right")
         assert tunesmith(run, "-q", "check", "problem").err == ""
         for line in (("check", "problem", "--verbose"), ("-v", "check", "problem")):
-            assert tunesmith(run, *line).err.count("checking the original, case") == 14
+            assert tunesmith(run, *line).err.count("checking the original, case") == 10
         assert tunesmith(run, "check", "gone", "-q").err.startswith("error: ")
 
     @pytest.mark.parametrize("form", ["text", "md", "json"])
