@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from tunesmith.session.check import ExplainedBareKernel, ExplainedSource
 
 
-class CommandTable(Mapping[str, Any]):
+class CommandTable(Mapping[str, "TyperCommand | TyperGroup"]):
     """The commands by name; each is loaded when it is called."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, TyperCommand | TyperGroup] = {}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> TyperCommand | TyperGroup:
         if name not in self._made:
             if not plugins.is_known("commands", name):
                 raise KeyError(name)
@@ -161,7 +161,6 @@ def explain(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Show what the expert reads in a kernel, what stands in the way, and which moves apply to it."""
-
     if target.is_file() and target.suffix not in ("", ".toml"):
         from tunesmith.session.check import given_defines
 
@@ -198,11 +197,23 @@ def check(
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with console.show_progress(as_json) as listener:
-        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox}
-        own |= {"workers": workers, "ray": ray}
-        done = tunesmith.check(problem, listener=listener, sanitize=sanitize, **own, **place)
-    known: dict[str, Any] = {"problem": done.problem, "device": done.device}
-    known |= {"feasible": done.feasible, "notes": done.notes}
+        done = tunesmith.check(
+            problem,
+            template=template,
+            seed=seed,
+            sandbox=sandbox,
+            workers=workers,
+            ray=ray,
+            sanitize=sanitize,
+            listener=listener,
+            **place,
+        )
+    known: dict[str, object] = {
+        "problem": done.problem,
+        "device": done.device,
+        "feasible": done.feasible,
+        "notes": done.notes,
+    }
     notes = [f"note: {note}" for note in done.notes]
     count = f"the template has {format_count(done.feasible or 0, 'configuration')} for it there"
     counts = [count] if done.feasible is not None else []
@@ -247,8 +258,8 @@ def template(
     from tunesmith.run.folder import JOURNAL
 
     if (target / JOURNAL).is_file():
-        own = {"moves": moves, "to": to, "template": template, **place}
-        needless = [f"--{name}" for name, value in own.items() if value is not None]
+        given = {"moves": moves, "to": to, "template": template, **place}
+        needless = [f"--{name}" for name, value in given.items() if value is not None]
         _write_kept_template(target, out, winner, _split_names(still_open), needless, as_json)
         return
     if winner or still_open is not None:
@@ -391,17 +402,13 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Say what is usable here, and the one command that enables what is not."""
-    findings, lines = _try_model(model, effort, as_json) if model is not None else _examine_machine(), []
+    from tunesmith.session.check import doctor_findings
+
+    findings, lines = _try_model(model, effort, as_json) if model is not None else doctor_findings(), []
     for f in findings:
         lines.append(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
         lines += [f"         enable it with: {f.fix}"] if f.fix else []
     console.print_result(as_json, findings, lines)
-
-
-def _examine_machine() -> list[DoctorFinding]:
-    from tunesmith.session.check import doctor_findings
-
-    return doctor_findings()
 
 
 def _try_model(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]:

@@ -73,7 +73,7 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
             function(**named)
 
     hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
-    defaults: dict[str, Any] = {}
+    defaults: dict[str, object] = {}
     for name, given in inspect.signature(function).parameters.items():
         if given.kind is inspect.Parameter.VAR_KEYWORD:  # a group of options, each of them None by default
             group = get_type_hints(get_args(hints.pop(name))[0], include_extras=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Annotated, TypedDict, Unpack
 
 import typer
 
@@ -25,6 +25,17 @@ from tunesmith.cli.console import (
 )
 
 VERDICTS = {"holds": 0, "does not hold": 7, "cannot tell": 8}  # exit codes of `verify`
+
+
+class RunSettings(TypedDict):
+    """What may be said anew of a run that goes on."""
+
+    wait: bool | None
+    record: str | None
+    sandbox: str | None
+    workers: str | None
+    ray: str | None
+    model: str | None
 
 
 @console.reads_problems
@@ -74,8 +85,8 @@ def retune(
 ) -> None:
     """Tune again from a template of a run or the library, with no model: another device, driver or sizes."""
     with console.show_progress(as_json) as listener:
-        own = console.with_budget(named)
-        run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)
+        limited = console.with_budget(named)
+        run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **limited)
     console.show_result(run, as_json)
 
 
@@ -92,25 +103,24 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
-    own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox}
-    own |= {"workers": workers, "ray": ray, "model": model}
     from tunesmith.run.folder import FLEET
 
+    settings = RunSettings(wait=wait, record=record, sandbox=sandbox, workers=workers, ray=ray, model=model)
     if run is not None and len(run) == 1 and (run[0] / FLEET).is_file():
-        if given := [f"--{name}" for name, value in own.items() if value is not None and name != "ray"]:
+        if given := [f"--{name}" for name, value in settings.items() if value is not None and name != "ray"]:
             fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
             raise BadInput(fault, hint="leave it out")
         plugins.load_plugin("commands", "fleet")(run[0], ray=ray, as_json=as_json)
         return
     if run is None or len(run) < 2:
         with console.show_progress(as_json) as listener:
-            one = tunesmith.resume(run[0] if run else None, listener=listener, **own)
+            one = tunesmith.resume(run[0] if run else None, listener=listener, **settings)
         console.show_result(one, as_json)
         return
     from tunesmith.api import resume_all
 
     with console.show_progress(as_json) as listener:
-        ended = resume_all(run, listener=listener, **own)
+        ended = resume_all(run, listener=listener, **settings)
     console.show_several(list(zip(run, ended, strict=True)), as_json)
 
 

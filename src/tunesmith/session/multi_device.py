@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.base.text import first_line
@@ -273,7 +272,7 @@ class PoolParts:
     settings: LabSettings
     known: Sequence[Outcome]
     builders: Builders
-    options: dict[str, Any]  # as `machine.make_lab` takes them
+    options: machine.LabOptions
     references: dict[WorkerSource, References] = field(default_factory=dict)
     turns: dict[str, threading.Lock] = field(default_factory=dict)  # by card
 
@@ -305,7 +304,7 @@ def make_pool(
     settings: LabSettings,
     known: Sequence[Outcome],
     say: Callable[[str], None],
-    **options: Any,
+    options: machine.LabOptions,
 ) -> LabPool:
     """Of the place's sources some may only build: those that have the run's compiler."""
     posts = place.posts
@@ -363,7 +362,7 @@ def recruit_workers(pool: LabPool, parts: PoolParts, posts: Sequence[Post], conf
     """By a thread of its own, as long as the pool is open: to reach a machine takes seconds."""
     arrivals = posts[0].place.source.arrivals
     assert arrivals is not None
-    note: Callable[[str], None] = parts.options["progress"]
+    note = parts.options["progress"]
 
     def work() -> None:
         taken: list[WorkerSource] = []

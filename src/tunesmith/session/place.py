@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
@@ -65,46 +65,23 @@ class WorkerSource(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """As the user calls it; empty: this machine."""
-        ...
-
+    def name(self) -> str: ...  # as the user calls it; empty: this machine
     @property
-    def host(self) -> str:
-        """What the machine calls itself."""
-        ...
-
+    def host(self) -> str: ...  # what the machine calls itself
     @property
-    def machine(self) -> str:
-        """A digest that another machine does not have."""
-        ...
-
+    def machine(self) -> str: ...  # a digest that another machine does not have
     @property
-    def device(self) -> str | None:
-        """Which of its devices is meant, as for --device, which wins."""
-        ...
-
+    def device(self) -> str | None: ...  # which of its devices is meant, as for --device, which wins
     @property
-    def measures(self) -> bool:
-        """False: it only builds."""
-        ...
-
+    def measures(self) -> bool: ...  # False: it only builds
     @property
-    def arrivals(self) -> SimpleQueue[WorkerSource] | None:
-        """Others that come while the run goes on; None: none do."""
-        ...
-
+    def arrivals(self) -> SimpleQueue[WorkerSource] | None: ...  # others that come while the run goes on
     @property
-    def cores(self) -> int:
-        """Those that may be used there."""
-        ...
-
+    def cores(self) -> int: ...  # those that may be used there
     @property
-    def gone(self) -> str:
-        """Why it will not come back: it was lost, and waited for. Empty: it is there, or may be again."""
-        ...
+    def gone(self) -> str: ...  # why it will not come back; empty: it is there, or may be again
 
-    def identity(self, device: str) -> str:
+    def identity(self, device: str, /) -> str:
         """Of a device there, as outcomes carry it; empty: it is of the machine that the run is on."""
         ...
 
@@ -142,8 +119,7 @@ class ThisMachine:
     def cores(self) -> int:
         return usable_cores()
 
-    def identity(self, device: str) -> str:
-        del device
+    def identity(self, _device: str) -> str:
         return ""
 
     def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
@@ -393,9 +369,8 @@ def place_to_time(
     language: str, config: RunConfig, scratch: Path, source: WorkerSource = HERE
 ) -> tuple[Workplace, LocalDevices, str | None]:
     """Where kernels are timed, the devices there, and the name of the wanted one."""
-    is_here = source is HERE
     is_untimed = (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language)
-    if is_here and is_untimed:
+    if source is HERE and is_untimed:
         found: tuple[Workplace, LocalDevices, str | None]
         found = plugins.load_plugin("stand_in", "cpu").place_to_time(language, config, scratch)
         return found
@@ -641,6 +616,19 @@ def _same_device(wanted: Device, local: LocalDevices) -> Device:
 
 LEAST_AHEAD = 8
 NOTHING: Mapping[str, Any] = {}
+
+
+class LabOptions(TypedDict, total=False):
+    """What the labs of a run have alike, as `make_lab` takes it."""
+
+    progress: Callable[[str], None]
+    ceilings: CeilingsStore | None
+    counters: bool
+    extra: Sequence[ExtraCase]
+    store: BinaryStore | None
+    beside: Beside | None
+
+
 NO_COUNTERS = "a search does without, unless it is told --counters"
 
 

@@ -136,8 +136,8 @@ def of_run(path: Path, values: str | None) -> ProfileTarget:
         for name, config in picked.items()
     }
     spec = backends.spec_of(state.device)
-    own = (state.device, state.compiler)
-    return ProfileTarget(problem, subjects, spec, path, "roofline.svg", templates.given, *own, notes, wanted)
+    seen = (templates.given, state.device, state.compiler, notes, wanted)
+    return ProfileTarget(problem, subjects, spec, path, "roofline.svg", *seen)
 
 
 def _template_of_winner(

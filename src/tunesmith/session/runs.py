@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tunesmith import backends
 from tunesmith.base.codec import encode_json
@@ -434,17 +434,22 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
     lab_settings = LabSettings(*drawn, settings.seconds)
     known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
     stored = CeilingsCache(Path(config.cache_dir), note) if use_cache or settings.ceilings else None
-    options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": run.folder}
-    options |= {"beside": host, "counters": settings.profile == "counters"}
-    options["extra"] = state.extended.cases if state.extended else ()
+    options: machine.LabOptions = {
+        "progress": note,
+        "ceilings": stored,
+        "counters": settings.profile == "counters",
+        "extra": state.extended.cases if state.extended else (),
+        "store": run.folder,
+        "beside": host,
+    }
     lab: LocalLab | LabPool
     if place.posts:
         from tunesmith.session.multi_device import make_pool  # which few runs need
 
-        lab = make_pool(config, problem, place, lab_settings, known, run.listener.say, **options)
+        lab = make_pool(config, problem, place, lab_settings, known, run.listener.say, options)
     else:
-        options |= {"settings": lab_settings, "cache": cache, "known": known}
-        lab = machine.make_lab(problem, place.device, place.workers, **options)
+        parts = (problem, place.device, place.workers)
+        lab = machine.make_lab(*parts, settings=lab_settings, cache=cache, known=known, **options)
     opened.callback(lab.close)
     for source in place.sources:
         opened.callback(source.close)  # first: threads of the lab may wait for one that is lost

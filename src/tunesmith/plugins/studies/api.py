@@ -12,7 +12,7 @@ from tunesmith.api import (
     PathName,
     ProblemLike,
     RunLike,
-    loaded_run,
+    load_run,
     path_of,
     problem_of,
     report_of,
@@ -40,7 +40,7 @@ def bench(
     """
     from tunesmith.plugins.studies import bench_calls
 
-    own = loaded_run(run)
+    own = load_run(run)
     if not own.result.finished:
         fault = "this run is not finished, so nothing can be called yet"
         raise BadInput(fault, where=str(own.folder), hint=f"go on with: {own.resume_command}")
