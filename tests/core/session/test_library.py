@@ -13,7 +13,7 @@ import pytest
 
 from tests.core.run.test_library import OWN, a_record, an_entry, some_timings
 from tests.samples import TEMPLATE, config
-from tunesmith.base.codec import decode_json, encode_json
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import flatten_text
 from tunesmith.run.config import RunConfig
@@ -400,9 +400,3 @@ def test_a_damaged_file_is_told_and_a_run_goes_on(tmp_path: Path, content: bytes
     assert stored.consult_library(place, said.append, asked, "none") == "none"
     assert len(said) == 1, "it is said once"
     assert said[0].startswith("going on without the library: ")
-
-
-def test_what_is_stored_is_what_decodes(library: SqliteLibrary) -> None:
-    library.record(a_record(), some_timings(1), {})
-    ((document,),) = library._read("SELECT document FROM runs")
-    assert decode_json(bytes(document), RunRecord) == a_record()
