@@ -124,8 +124,6 @@ def test_words_that_are_known_are_listed(text: str, kind: type, known: str) -> N
     assert found.reason.endswith(f"`; known are {known}")
 
 
-
-
 def test_sizes_are_numbers() -> None:
     found = read_json(Reply('{"cases": [{"sizes": {"d": "all"}, "why": "x"}]}'), Cases)
     assert isinstance(found, Unusable)
