@@ -136,15 +136,6 @@ class TestTune:
         )
         assert "the original stays" in ended.out
 
-    @needs_opencl
-    @pytest.mark.long
-    def test_when_nothing_works_the_first_reason_is_shown(self, tmp_path: Path) -> None:
-        problem = tiny.opencl(tmp_path / "problem")
-        line = tiny.spoil(problem / "template.cl", "2.0f * x[i]", "2.0f * y[i]")
-        ended = expect_success(tmp_path, "tune", problem, "--template", problem / "template.cl", "--evals", 2)
-        assert "nothing worked   BLOCK=64: build_failed, " in ended.out
-        assert f"template.cl:{line}:25: use of undeclared identifier 'y'" in ended.out
-
     def test_when_nothing_builds_nothing_is_measured_and_the_reason_is_shown(self, tmp_path: Path) -> None:
         problem = tiny.fake(tmp_path / "problem")
         tiny.spoil(problem / "template.fake", '"100 * BLOCK"', '"100 * BLOCK"\n// fault = "1"')

@@ -171,11 +171,6 @@ class TestCheck:
             refused(ended, 2, "kernel.fake: the kernel does not compile:\nkernel.fake:1: error:")
         assert not (tmp_path / "run").exists()
 
-    def test_other_words_after_the_backend_are_refused(self, tmp_path: Path) -> None:
-        tiny.fake(tmp_path / "problem")
-        ended = tunesmith(tmp_path, "check", "problem", "--backend", "fake:elsewhere")
-        refused(ended, 2, "only the replay backend takes a file, got 'fake:elsewhere'")
-
 
 CUDA = """\
 #include "twice.cuh"

@@ -34,9 +34,6 @@ def problem(folder: Path) -> Path:
     return folder
 
 
-# -- over HTTP -------------------------------------------------------------------------------------------
-
-
 def saying(replies: dict[str, list[str]]) -> Callable[[dict[str, Any]], Answer]:
     """By what the first words of the system's message hold, in their order."""
     roles = {"plan how": "planner", "rewrite a GPU": "author", "look for inputs": "tester"}
@@ -94,8 +91,6 @@ def test_one_conversation_over_http_is_a_real_list_of_messages(tmp_path: Path) -
     story = [(r["verdict"].split(":")[0]) for r in report_in(tmp_path / "run")["rounds"]]
     assert story == ["kept", "kept", "no kernel"]
 
-
-# -- by files --------------------------------------------------------------------------------------------
 
 REWRITE = {
     "0001-planner": change(),
@@ -164,9 +159,6 @@ def _has_all_that_was_said(letter: str) -> None:
     assert speakers == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "Not yet." in letter
     assert '// time = "5000"' in letter
-
-
-# -- refused ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

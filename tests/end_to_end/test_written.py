@@ -69,15 +69,6 @@ def test_the_report_has_every_round(ended: tuple[Path, Ended]) -> None:
 
 
 @pytest.mark.long
-def test_every_draft_is_stored_beside_the_journal(ended: tuple[Path, Ended]) -> None:
-    folder, _ = ended
-    events = journal(folder / "run")
-    named = {e["event"]["template"] for e in events if e["type"] in ("Drafted", "Admitted")}
-    assert len(named) == 5  # one of them with a rule
-    assert all((folder / "run" / "objects" / digest).exists() for digest in named)
-
-
-@pytest.mark.long
 def test_a_second_run_begins_from_what_the_first_found(ended: tuple[Path, Ended]) -> None:
     folder, _ = ended
     expect_success(folder, "tune", "problem", "--no-cache", "--prior-run", "run", "--out", "second")

@@ -115,7 +115,7 @@ class Hosted:
             self._follow(incoming, request)
         finally:  # also after Ctrl-C, which finds us waiting
             incoming.cancel()
-        found, came = self._answer(request, incoming.arrival), incoming.arrival
+        found, came = self._conclude_reply(request, incoming.arrival), incoming.arrival
         if isinstance(found, NoReply):  # it may have to be paid for all the same
             found = replace(found, usage=came.usage, came=came.length + came.thought)
         return found, came
@@ -131,7 +131,7 @@ class Hosted:
                 next_note = max(next_note + FIRST_NOTE, seconds * SLOWER)
                 self.tell(f"request {request.number} ({request.role}): {progress_text(self.name, arrival)}")
 
-    def _answer(self, request: Request, arrival: Arrival) -> Reply | NoReply:
+    def _conclude_reply(self, request: Request, arrival: Arrival) -> Reply | NoReply:
         """A reply that is whole; one that is not, if it holds what was asked for; else why there is none."""
         text = arrival.text
         if len(self._key) >= 6:
@@ -237,10 +237,6 @@ def _root_cause(error: BaseException) -> str:
 def _valid_retry_delay(asked: float | None) -> float | None:
     """What the other side asks for, where it is a time."""
     return asked if asked is not None and math.isfinite(asked) and asked >= 0 else None
-
-
-# -- A reply while it arrives: one request on a loop and a thread of its own, and limits on all that the
-# other side decides: how long it takes, how much it sends, where it sends us.
 
 
 MOST_BYTES = 64 << 20  # of an answer on the wire: a token has some 400 bytes around it
@@ -433,7 +429,7 @@ def _load_ssl_context() -> ssl.SSLContext:
 
 
 def _looked_at(arrival: Arrival) -> Any:
-    async def look(response: httpx2.Response) -> None:
+    async def note_headers(response: httpx2.Response) -> None:
         arrival.kind = response.headers.get("content-type", "")
         arrival.elsewhere = response.headers.get("location", "") if response.is_redirect else ""
         packed = response.headers.get("content-encoding", "").strip().lower()
@@ -443,7 +439,7 @@ def _looked_at(arrival: Arrival) -> Any:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Limited(response.stream, arrival)
 
-    return look
+    return note_headers
 
 
 class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc]

@@ -468,10 +468,6 @@ def offer_line(offer: Offer, shared: Mapping[str, str] | None = None) -> str:
     return f"- {offer.name}: {' '.join(filter(None, parts))}"
 
 
-# -- What roles are told of what was measured and tried before: times, the diagnosis, templates or
-# kernels, and rounds.
-
-
 NO_COUNTERS = "no hardware counters"  # how a note begins that is of use only where nothing else is known
 WHOLE = 2  # of the latest rounds; older ones give way to a line each
 FINDINGS = 6  # of a diagnosis

@@ -35,10 +35,6 @@ from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Refactorin
 from tunesmith.run.rounds import leading_candidate, plain_problem, problem_of
 from tunesmith.run.state import Candidate, State
 
-# -- The expert as a colleague: an author is handed the template that a program makes by moves, and
-# changes one thing in it.
-
-
 EXPERT = "expert"  # as the base of a plan
 
 
@@ -468,9 +464,6 @@ def to_measure(state: State) -> Decided | None:
     """A kernel that the gate let in is measured before anything else is decided."""
     waiting = [c for c in state.candidates if c.status == "admitted"]
     return Decided("search", f"kernel {waiting[-1].id} is right", (), waiting[-1].id) if waiting else None
-
-
-# -- A model as tester: it adds cases inside the contract, and can neither remove nor loosen any.
 
 
 @dataclass(frozen=True)

@@ -468,9 +468,6 @@ if __name__ == "__main__":
     main()
 
 
-# -- What `tunesmith explain` says of a file that has no problem yet, and of moves that do not apply.
-
-
 def refusal_lines(refused: Iterable[tuple[str, str]]) -> list[str]:
     """Moves that do not apply; many with the same reason together."""
     by_reason: dict[str, list[str]] = {}

@@ -272,6 +272,13 @@ def _remeasure_claims(
     for winner, proven in found.items():
         if any(build.code_digest not in certified for build in proven.builds):
             notes.append(f"{winner.label} is built to other machine code than the one that was certified")
+    return _verdicts_again(given, choice, found, seed)
+
+
+def _verdicts_again(
+    given: Certificate, choice: Winners, found: Mapping[Config, Verified], seed: int
+) -> list[WorkloadVerdict]:
+    """Of each claim; where the general configuration is wrong none holds."""
     verdicts = []
     for claim, pick in zip(given.claims, choice.picks, strict=True):
         verdict = WorkloadVerdict(claim.workload, "holds", "nothing is claimed", claim.speedup)
@@ -328,9 +335,6 @@ def _judge_claim(claim: Claim, proven: Verified, seed: int) -> WorkloadVerdict:
     return WorkloadVerdict(
         claim.workload, verdict, reason, claim.speedup, again.value, (again.low, again.high)
     )
-
-
-# -- A run's certificate, and the files that it names, as they lie on disk.
 
 
 class NotCertified(Exception):

@@ -199,20 +199,24 @@ def check_problem(
             return CheckedProblem(*known, 0, feasible, missing, (*notes, unknown))
         finally:
             lab.close()
-        if sanitize and not device.untimed:
-            host = standing_in.watch_for(problem, device, scratch, config.sandbox)
-            if host is not None:
-                with closing(host):
-                    watched = [combine_device_and_host(watched[0], host.of_original(config.seed))]
-        for found in watched:
-            if found.own:
-                said = (*(one.sentence for one in found.own), found.disagreement)
-                fault = "; ".join(words for words in said if words)
-                hint = "mend the kernel: results need not show such a fault here, and do elsewhere"
-                raise KernelWrong(fault, where=problem.kernel.path, hint=hint)
+        is_watched = sanitize and not device.untimed
+        host = standing_in.watch_for(problem, device, scratch, config.sandbox) if is_watched else None
+        if host is not None:
+            with closing(host):
+                watched = [combine_device_and_host(watched[0], host.of_original(config.seed))]
+        _refuse_faults(watched, problem)
         return CheckedProblem(
             *known, cases, feasible, notes=notes, own_rules=problem.own_rules, sanitized=tuple(watched)
         )
+
+
+def _refuse_faults(watched: Sequence[Sanitized], problem: Problem) -> None:
+    for found in watched:
+        if found.own:
+            said = (*(one.sentence for one in found.own), found.disagreement)
+            fault = "; ".join(words for words in said if words)
+            hint = "mend the kernel: results need not show such a fault here, and do elsewhere"
+            raise KernelWrong(fault, where=problem.kernel.path, hint=hint)
 
 
 def _seen_several(
@@ -358,9 +362,6 @@ def device_for(language: str, config: RunConfig) -> Device:
         return machine.choose_device(machine.find_local_devices(Workplace(spec, scratch)), config.device)
 
 
-# -- The templates of a run that somebody takes home: as they were searched, or reduced to what won.
-
-
 @dataclass(frozen=True)
 class KeptTemplates:
     texts: dict[str, str]  # by the name that the run's folder has for it, that of the general winner first
@@ -412,9 +413,6 @@ def write_kept(path: Path, winner: bool, still_open: Sequence[str], out: Path | 
     for target, text in zip(targets, texts.values(), strict=True):
         _save_template(target, text)
     return KeptTemplates(texts, tuple(map(str, targets)))
-
-
-# -- One tiny request to each model behind a network: whether it answers, how soon, and what it reports.
 
 
 ASKED = (
@@ -478,9 +476,6 @@ def _next_step(model: Hosted, arrival: Arrival) -> str:
     if arrival.length or arrival.kind:
         return f"check that {place} speaks {model.provider}'s protocol, and streams"
     return f"check that something answers at {place}; a proxy is named with HTTPS_PROXY"
-
-
-# -- Kernel files before there is a problem: what the expert makes of them, and drafts of problems.
 
 
 _MISSING = "correct the name; it counts from the current folder"

@@ -63,9 +63,6 @@ if TYPE_CHECKING:
     from tunesmith.run.library import Library
 
 
-# -- The library: one SQLite file, your own or one that several write to.
-
-
 T = TypeVar("T")
 Note = Callable[[str], None]
 Row = tuple[Any, ...]
@@ -326,7 +323,7 @@ class SqliteLibrary:
         each = "INSERT INTO timings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         ordered = sorted(timings, key=lambda one: one.key)
 
-        def store(batch: Sequence[TimedConfig]) -> int:
+        def store_batch(batch: Sequence[TimedConfig]) -> int:
             rows = [
                 (run.id, t.key, t.template, "failed" if t.score is None else "ok", encode_json(t))
                 for t in batch
@@ -339,7 +336,9 @@ class SqliteLibrary:
 
             return self._write(work)
 
-        return sum(store(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH))
+        return sum(
+            store_batch(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH)
+        )
 
     def prune(self, before: str) -> int:
         def work(library: sqlite3.Connection) -> int:

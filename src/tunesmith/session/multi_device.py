@@ -351,10 +351,6 @@ def _build_host(place: Workplace, count: int, device: Device) -> BuildHost:
     )
 
 
-# -- Devices that come while a run goes on: each that is of the run's kind measures with the others from
-# then on.
-
-
 MOMENT = 0.5  # seconds between two looks whether the run is over
 
 

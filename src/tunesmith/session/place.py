@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from tunesmith.lab.judge.sanitize import SanitizerTools
 
 
-# -- Where a session's workers run: who starts them, this machine or another, and with which backend.
-
-
 Spawn = Callable[[str], WorkerProcess]  # of what for, which shows in the process list
 
 
@@ -705,9 +702,6 @@ def make_lab(
         identity=place.source.identity(device.id) if identity is None else identity,
         **shared,
     )
-
-
-# -- What is said where no compiler takes a kernel, or its device cannot run it.
 
 
 def refuse_over_limits(problem: Problem, device: Device, done: Mapping[Variant, BuiltCode | Verdict]) -> None:

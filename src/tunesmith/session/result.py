@@ -149,11 +149,11 @@ class Run:
 
         found = [self]
 
-        def look() -> tuple[str, bool]:
+        def look_again() -> tuple[str, bool]:
             found[0] = as_it_stands(RunFolder.open(self.folder))
             return found[0]._repr_html_(), found[0].result.live
 
-        progress.follow_display(look, progress.notebook_area())
+        progress.follow_display(look_again, progress.notebook_area())
         return found[0]
 
     def _repr_html_(self) -> str:
@@ -206,9 +206,6 @@ def run_of(
     if missing is None and not report.finished and (since := folder.held_for()) is not None:
         report = replace(report, live=True, reason="running", seconds=report.seconds + since)
     return Run(report, folder.path, folder.go_on, missing, texts=texts)
-
-
-# -- Calling what a run delivered: by the runtime that exports ship, over the run's own files.
 
 
 _FRAMEWORKS = ("torch", "cupy", "pyopencl", "numpy")
@@ -283,9 +280,6 @@ def framework_of(values: Iterable[object]) -> str:
     raise TypeError(
         "no array is passed: pass PyTorch tensors, CuPy arrays, or for OpenCL pyopencl's or NumPy's"
     )
-
-
-# -- Exports of runs: what was delivered, as the certificate names it, in the form that a program takes.
 
 
 @dataclass(frozen=True)

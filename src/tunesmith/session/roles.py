@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from tunesmith import backends
 from tunesmith.base.codec import decode_json
@@ -19,7 +19,7 @@ from tunesmith.base.files import explain_disk_errors
 from tunesmith.problem import device as languages
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
-from tunesmith.run.events import SINGLE, Decided, LanguageModel, MovesOffered, Role
+from tunesmith.run.events import SINGLE, Decided, LanguageModel, Role
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.ports import Catalogue, Declined, Inbox, Offer
 from tunesmith.run.state import State
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     )
 
 
-# -- What a user asks for, before a run begins: which strategy, models and moves go together.
-
-
 NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
 
 
@@ -60,11 +57,6 @@ def parse_strategy(text: str) -> Strategy:
         hint = "choose one of these, or leave --strategy out: templates are searched"
         raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
     return STRATEGIES[text].name
-
-
-def moves_named(text: str) -> MovesOffered:
-    known: tuple[MovesOffered, ...] = get_args(MovesOffered)
-    return next(name for name in known if name == text)
 
 
 def check_strategy_config(

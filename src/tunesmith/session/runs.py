@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tunesmith import backends
 from tunesmith.base.codec import encode_json
@@ -17,13 +17,14 @@ from tunesmith.lab.build import BuildSurveyor
 from tunesmith.lab.judge import sanitize
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
 from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run import trust
 from tunesmith.run.actions import World
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Primed, Protected, Settings, Started
+from tunesmith.run.events import MovesOffered, Primed, Protected, Role, Settings, Started
 from tunesmith.run.folder import (
     JOURNAL,
     CeilingsCache,
@@ -98,56 +99,37 @@ def _write_beginning(
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
+        given = replace(given, template=template)
     prompts = roles.checked_prompts(config, template, listener.note)
     if config.plain and not roles.is_for_expert(problem):
         fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
-    with machine.temporary_scratch() as scratch:
-        workers, here, wanted = machine.place_to_time(problem.kernel.language, config, scratch, sources[0])
-        device = machine.choose_device(here, wanted)
-        feasible = len(configs_of(problem, template, device)) if template is not None else None
-        compiler = machine.choose_compiler(problem, template, device, workers, listener.note)
-        place = Place(workers, here, device, compiler, tuple(sources))
-        if not device.absent:
-            place = replace(place, posts=_posts_of_devices(config, place))
-        watched = sanitize.note_of(workers.sanitizers(), config.sandbox, device)
-    notes = (*roles.launch_notes(problem, device), watched)
-    for note in (*notes, *here.notes):
-        listener.say(f"note: {note}")
-    primed = priors(device)
-    entries = rank_entries(given.library, problem, device.name)[:1]
+    place, feasible, notes = _choose_place(problem, template, config, sources, listener)
+    primed = priors(place.device)
+    entries = rank_entries(given.library, problem, place.device.name)[:1]
     if config.prior:
         primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in entries)
     runs, wait = Path(config.runs), config.wait
     folder = RunFolder.create(out, wait) if out else RunFolder.create_next(runs, problem.name, wait)
     try:
-        stored = problems.store_texts(folder, *given.problem, template)
-        stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
-        learned = library.lessons_for(problem, device.name, config, listener.say) if prompts else ""
-        stored |= {problems.LESSONS: folder.put(learned.encode())} if learned else {}
-        beside = {name: folder.put(other.source.encode()) for name, other in given.beside.items()}
-        stored |= {f"{problems.BESIDE}{name}": digest for name, digest in beside.items()}
-        stored |= {
-            f"{problems.LIBRARY}{e.name}": folder.put(encode_json(LibraryTemplate.of(e))) for e in entries
-        }
-        stored |= {f"{problems.MEASURED}{n}": folder.put(t.encode()) for n, t in given.measured.items()}
-        if workers.spec.startswith("replay:"):
-            stored[problems.RECORDING] = folder.put(Path(workers.spec.partition(":")[2]).read_bytes())
+        say, spec = listener.say, place.workers.spec
+        learned = library.lessons_for(problem, place.device.name, config, say) if prompts else ""
+        stored = _store_inputs(folder, given, prompts, learned, entries, spec)
         started = Started(
             problem=problem.name,
             files=tuple(stored.items()),
             template=problems.TEMPLATE + template.path if template is not None else "",
-            backend=workers.spec.partition(":")[0],
-            device=device,
+            backend=spec.partition(":")[0],
+            device=place.device,
             settings=_resolve_run_settings(config, place, feasible),
-            versions=backends.package_versions(backends.find_backend_kind(workers.spec)),
-            compiler=compiler,
+            versions=backends.package_versions(backends.find_backend_kind(spec)),
+            compiler=place.compiler,
             priors=len(primed),
             origin=given.origin,
             notes=notes,
             salt=secrets.randbits(SEED_BITS),
-            protection=here.protection,
+            protection=place.here.protection,
             authors=tuple(given.authors.items()),
             weights=tuple((w.name, w.weight) for w in problem.workloads),
         )
@@ -162,8 +144,49 @@ def _write_beginning(
         folder.discard()
         folder.unlock()
         raise
-    templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
+    beside = {name: stored[f"{problems.BESIDE}{name}"] for name in given.beside}
+    templates = Templates(problem, place.device, template, FolderTexts(folder), beside, given.authors)
     return folder, place, templates
+
+
+def _choose_place(
+    problem: Problem, template: Template | None, config: RunConfig, sources: Sources, listener: Listener
+) -> tuple[Place, int | None, tuple[str, ...]]:
+    """Where a run begins, how many configurations a given template has there, and what the report says."""
+    with machine.temporary_scratch() as scratch:
+        workers, here, wanted = machine.place_to_time(problem.kernel.language, config, scratch, sources[0])
+        device = machine.choose_device(here, wanted)
+        feasible = len(configs_of(problem, template, device)) if template is not None else None
+        compiler = machine.choose_compiler(problem, template, device, workers, listener.note)
+        place = Place(workers, here, device, compiler, tuple(sources))
+        if not device.absent:
+            place = replace(place, posts=_posts_of_devices(config, place))
+        watched = sanitize.note_of(workers.sanitizers(), config.sandbox, device)
+    notes = (*roles.launch_notes(problem, device), watched)
+    for note in (*notes, *here.notes):
+        listener.say(f"note: {note}")
+    return place, feasible, notes
+
+
+def _store_inputs(
+    folder: RunFolder,
+    given: RunInput,
+    prompts: Mapping[Role, str],
+    learned: str,
+    entries: Sequence[LibraryEntry],
+    spec: str,
+) -> dict[str, str]:
+    """All that a run needs to go on elsewhere; name -> digest."""
+    texts = {f"{problems.PROMPT}{role}": text for role, text in prompts.items()}
+    texts |= {problems.LESSONS: learned} if learned else {}
+    texts |= {f"{problems.BESIDE}{name}": other.source for name, other in given.beside.items()}
+    texts |= {f"{problems.LIBRARY}{e.name}": encode_json(LibraryTemplate.of(e)).decode() for e in entries}
+    texts |= {f"{problems.MEASURED}{name}": text for name, text in given.measured.items()}
+    stored = problems.store_texts(folder, *given.problem, given.template)
+    stored |= {name: folder.put(text.encode()) for name, text in texts.items()}
+    if spec.startswith("replay:"):
+        stored[problems.RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
+    return stored
 
 
 def _posts_of_devices(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
@@ -203,7 +226,7 @@ def _resolve_run_settings(config: RunConfig, place: Place, feasible: int | None)
         steer=config.steer,
         profile="counters" if config.counters else "static",
         models=config.model,
-        moves=roles.moves_named(config.moves),
+        moves=cast(MovesOffered, config.moves),
         checks_best=True,
         strategy=roles.parse_strategy(config.strategy),
         linear=config.linear,

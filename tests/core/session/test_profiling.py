@@ -180,9 +180,6 @@ def test_a_kernel_that_crashes_is_a_note_and_the_rest_goes_on(tmp_path: Path) ->
     assert not list(tmp_path.glob("*.svg"))
 
 
-# -- real devices -----------------------------------------------------------------------------------------
-
-
 @needs_opencl
 @pytest.mark.slow
 @pytest.mark.long

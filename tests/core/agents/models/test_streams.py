@@ -1,4 +1,4 @@
-"""Hosted models, against a server that speaks OpenAI's protocol over real HTTP: streams that are whole, broken or
+"""Hosted models, against a server that speaks OpenAI's protocol over HTTP: streams that are whole, broken or
 hostile; each ends in a reply, or in a plain reason for having none."""
 
 from __future__ import annotations
