@@ -707,10 +707,7 @@ def candidates_part(problem: Problem, state: State) -> PromptPart:
         none = "refused by the full check" if is_refused else "nothing measured"
         gain = f"{scored[c.id]:.2f}×" if c.id in scored else none
         if is_concrete(state):
-            by, status = (
-                "",
-                f"right, {gain}" if c.id in scored else none if is_refused else "turned away",
-            )
+            by, status = ("", f"right, {gain}" if c.id in scored else none if is_refused else "turned away")
         else:
             by, status = _author_phrase(state, c), f"{c.status}, {gain}"
         lines.append(f"- {word} {c.id or 'given'} from {base}{by}: {status}")

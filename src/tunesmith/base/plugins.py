@@ -85,11 +85,11 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "ray": "tunesmith.plugins.hosts.ray:connect_cluster",
     },
     "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
-        "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR",
+        "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR"
     },
     "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; in a folder it is a file
     "checks": {  # what `doctor` tries beside the core
-        "capture": "tunesmith.plugins.repo.capture.capture:examine_capture",
+        "capture": "tunesmith.plugins.repo.capture.capture:examine_capture"
     },
 }
 

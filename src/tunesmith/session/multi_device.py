@@ -219,10 +219,7 @@ def without_other_compilers(
 
 
 def builder_devices(
-    sources: Sequence[WorkerSource],
-    posts: Sequence[Post],
-    compiler: str,
-    say: Callable[[str], None],
+    sources: Sequence[WorkerSource], posts: Sequence[Post], compiler: str, say: Callable[[str], None]
 ) -> dict[WorkerSource, Device]:
     """Who builds, and for which device there. Of those that only build, whoever has the run's compiler; where
     a backend has but its driver's, whoever has a device of the kind."""

@@ -450,11 +450,7 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
 
 
 def choose_compiler(
-    problem: Problem,
-    template: Template | None,
-    device: Device,
-    place: Workplace,
-    note: Callable[[str], None],
+    problem: Problem, template: Template | None, device: Device, place: Workplace, note: Callable[[str], None]
 ) -> str:
     """Name and version of the first compiler there that takes the original and the template.
 

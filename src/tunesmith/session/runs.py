@@ -88,12 +88,7 @@ def begin_run(
 
 
 def _write_beginning(
-    given: RunInput,
-    config: RunConfig,
-    out: Path | None,
-    listener: Listener,
-    priors: Priors,
-    sources: Sources,
+    given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors, sources: Sources
 ) -> tuple[RunFolder, Place, Templates]:
     """A new folder that can be resumed, and what that would find out again."""
     problem, template = given.problem.definition, given.template

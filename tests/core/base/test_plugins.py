@@ -119,7 +119,7 @@ def test_a_strangers_backend_and_export_work(toy_path: Path, tmp_path: Path) -> 
     file = problem / "problem.toml"
     file.write_text(file.read_text().replace("kernel.fake", "kernel.toy").replace('"fake"', '"toy"'))
     run, out = tmp_path / "run", tmp_path / "out"
-    options = ("--template", problem / "template.toy", "--evals", 12, "--no-library", "--out", run)
+    options = ("--template", problem / "template.toy", "--evals", 2, "--no-library", "--out", run)
     ended = tunesmith_afresh(tmp_path, "tune", problem, "--backend", "toy", *options, "--json")
     assert ended.code == 0, ended.err
     assert ended.json["device"] == "toy device"
