@@ -84,7 +84,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "workers": "tunesmith.plugins.hosts.hosts:connected_hosts",
         "ray": "tunesmith.plugins.hosts.ray:connect_cluster",
     },
-    "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
+    "stand_in": {  # a `DeviceStandIn` of `session.place`: checks kernels whose device is not here
         "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR"
     },
     "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; in a folder it is a file

@@ -24,13 +24,12 @@ from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
     Backend,
+    CheckOptions,
     Defines,
     Entry,
     OneTemplate,
     PlaceOptions,
     ProblemFile,
-    SandboxMode,
-    Seed,
 )
 from tunesmith.run.config import FolderNotTrusted, forget_current_folder
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from tunesmith.backends.port import DoctorFinding
     from tunesmith.deliver.pages.terminal import TableContent
     from tunesmith.problem.device import Device
-    from tunesmith.session.check import ExplainedBareKernel, ExplainedSource
+    from tunesmith.session.check import ExplainedBareKernel, ExplainedSource, TemplateMade
 
 
 class CommandTable(Mapping[str, "TyperCommand | TyperGroup"]):
@@ -184,36 +183,17 @@ def explain(
 @console.reads_problems
 def check(
     problem: ProblemFile,
-    template: OneTemplate = None,
-    seed: Seed = None,
-    sandbox: SandboxMode = None,
-    workers: console.Workers = None,
-    ray: console.Ray = None,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also look for faults that results need not show.")
     ] = False,
     as_json: AsJson = False,
-    **place: Unpack[PlaceOptions],
+    **named: Unpack[CheckOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with console.show_progress(as_json) as listener:
-        done = tunesmith.check(
-            problem,
-            template=template,
-            seed=seed,
-            sandbox=sandbox,
-            workers=workers,
-            ray=ray,
-            sanitize=sanitize,
-            listener=listener,
-            **place,
-        )
-    known: dict[str, object] = {
-        "problem": done.problem,
-        "device": done.device,
-        "feasible": done.feasible,
-        "notes": done.notes,
-    }
+        done = tunesmith.check(problem, listener=listener, sanitize=sanitize, **named)
+    known: dict[str, object] = {"problem": done.problem, "device": done.device}
+    known |= {"feasible": done.feasible, "notes": done.notes}
     notes = [f"note: {note}" for note in done.notes]
     count = f"the template has {format_count(done.feasible or 0, 'configuration')} for it there"
     counts = [count] if done.feasible is not None else []
@@ -275,21 +255,24 @@ def template(
     if as_json:
         console.print_encoded(made)
         return
+    go_on = f"tunesmith tune {shlex.quote(str(target))} --template {shlex.quote(str(out))}"
+    then = f"; search it with: {go_on}" if to is None else f": it goes with a problem whose kernel is {to}"
+    _show_written_template(made, f"wrote {out}{then}" if out is not None else "")
+
+
+def _show_written_template(made: TemplateMade, wrote: str) -> None:
+    """`wrote`: where it lies now; empty: it goes to stdout."""
     for line in (*made.notes, *refusal_lines(made.refused)):
         console.print_note(line)
     if made.template is None:
         console.print_line(f"there is no template: {made.declined}", stderr=True)
         return
     count = format_count(made.feasible or 0, "configuration")
-    how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
-    console.print_note(f"{made.problem}: {how}")
-    if out is None:
-        console.write_text(made.template.rstrip())
-    elif to is not None:
-        console.print_line(f"wrote {out}: it goes with a problem whose kernel is {to}")
+    console.print_note(f"{made.problem}: {', '.join(made.moves) or 'no moves'}; {count} on {made.device}")
+    if wrote:
+        console.print_line(wrote)
     else:
-        go_on = f"tunesmith tune {shlex.quote(str(target))} --template {shlex.quote(str(out))}"
-        console.print_line(f"wrote {out}; search it with: {go_on}")
+        console.write_text(made.template.rstrip())
 
 
 def _write_kept_template(

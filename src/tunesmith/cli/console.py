@@ -351,6 +351,14 @@ class PlaceOptions(TypedDict):
     device: DeviceName
 
 
+class CheckOptions(PlaceOptions):
+    template: OneTemplate
+    seed: Seed
+    sandbox: SandboxMode
+    workers: Workers
+    ray: Ray
+
+
 class SearchOptions(PlaceOptions):
     search: Annotated[
         str | None,

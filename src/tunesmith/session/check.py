@@ -44,7 +44,7 @@ from tunesmith.run.report import delivered_templates
 from tunesmith.session import place as machine
 from tunesmith.session import roles
 from tunesmith.session.library import library_status
-from tunesmith.session.place import WorkerSource, Workplace
+from tunesmith.session.place import WorkerSource, Workplace, stand_in
 from tunesmith.session.problems import (
     HeaderFolders,
     LoadedProblem,
@@ -52,7 +52,6 @@ from tunesmith.session.problems import (
     read_text,
     state_and_templates,
 )
-from tunesmith.session.stand_in import stand_in
 
 if TYPE_CHECKING:
     from tunesmith.agents.hosted import Arrival, Hosted

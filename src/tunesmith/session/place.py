@@ -35,10 +35,10 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original_variant
 from tunesmith.run import config as settings
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import NextRehearsal, Templates
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Attached
-from tunesmith.run.outcome import Outcome
+from tunesmith.run.events import Attached, Sanitized
+from tunesmith.run.outcome import Outcome, Rehearsed
 from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.report import judge_build, still_unable
@@ -602,6 +602,81 @@ def _same_device(wanted: Device, local: LocalDevices) -> Device:
         fault = f"this run belongs to {described}; {f'here there is: {found}' if found else local.trouble}"
         raise DeviceMissing(fault, hint="resume it where that device is, or start a new run here")
     return next((d for d in same if d.id == wanted.id), same[0])
+
+
+# -- what checks kernels in the place of a device that is not here: a plugin; without it nothing does ------
+
+
+class RunRehearsal:
+    """Checks of a run whose device is absent."""
+
+    def __call__(self, template: Template | None, wanted: NextRehearsal | None) -> Rehearsed | None:
+        """KernelWrong where the original is; None where nothing can stand in."""
+        return None
+
+    def told(self, missing: DeviceMissing, state: State) -> DeviceMissing:
+        """With what was found."""
+        return missing
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class SecondWatch(Protocol):
+    """Of what runs on a device, watched where faults show that it lets pass."""
+
+    def __call__(self, variant: Variant, seed: int) -> Sanitized: ...
+    def of_original(self, seed: int) -> Sanitized: ...
+    def close(self) -> None: ...
+
+
+class DeviceStandIn:
+    times_none = ""  # what is said of a device that only checks
+    build_alone = ""  # what to do where it does not know what a kernel uses
+
+    def is_wanted(self, language: str, config: RunConfig) -> bool:
+        """Whether the user names it, as a backend or as the device."""
+        return False
+
+    def backend_of(self, language: str, config: RunConfig) -> str:
+        """The backend to check kernels with."""
+        return backends.backend_for(language, config.backend)
+
+    def choose_device(self, language: str, here: LocalDevices, wanted: str | None) -> Device:
+        return choose_device(here, wanted)
+
+    def in_place_of(self, absent: Device, scratch: Path, sandbox: str) -> tuple[Device, Workplace] | None:
+        """With the limits of the device that is not here; None where it cannot stand in."""
+        return None
+
+    def unknown_in(self, words: str) -> str:
+        """What a build names that only the stand-in lacks; empty where there is none."""
+        return ""
+
+    def unknown_of(self, problem: Problem) -> str:
+        """What a kernel's text has that it does not know, by reading alone; else empty."""
+        return ""
+
+    def rehearsal(
+        self,
+        problem: Problem,
+        absent: Device,
+        scratch: Path,
+        settings: LabSettings,
+        sandbox: str,
+        progress: Callable[[str], None],
+    ) -> RunRehearsal:
+        return RunRehearsal()
+
+    def watch_for(self, problem: Problem, device: Device, scratch: Path, sandbox: str) -> SecondWatch | None:
+        """None where nothing stands in for such a device."""
+        return None
+
+
+def stand_in() -> DeviceStandIn:
+    name = next(plugins.plugin_names("stand_in"), None)
+    found: DeviceStandIn = plugins.load_plugin("stand_in", name) if name is not None else DeviceStandIn()
+    return found
 
 
 # -- what is made of workers: builders, runners, counters and labs --------------------------------

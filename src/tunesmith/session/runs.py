@@ -48,7 +48,6 @@ from tunesmith.session.result import Run, deliver_run, run_of
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
-    from tunesmith.session.stand_in import RunRehearsal
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -399,17 +398,16 @@ def run_loop(
 ) -> DeviceMissing | None:
     """To the end of the run; without its device as far as that goes: then what is missing."""
     problem, settings = run.templates.problem, run.state.settings
-    rehearsal: RunRehearsal | None = None
+    rehearsal: machine.RunRehearsal | None = None
     lab: Lab
     with ExitStack() as opened:
         if place.missing:
             from tunesmith.lab.lab import OfflineLab  # which few runs need
-            from tunesmith.session.stand_in import stand_in
 
             workers, count = place.workers, place.builders(config.builders)
             drawn = LabSettings(settings.seed, count, salt=run.started.salt)
             about = (problem, place.device, workers.scratch, drawn, workers.sandbox, run.listener.note)
-            rehearsal = opened.enter_context(closing(stand_in().rehearsal(*about)))
+            rehearsal = opened.enter_context(closing(machine.stand_in().rehearsal(*about)))
             builders = machine.make_builders(workers, place.device, count, run.state.compiler)
             lab = OfflineLab(BuildSurveyor(problem, place.device, builders), place.missing)
             opened.callback(lab.close)
@@ -442,9 +440,9 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
         opened.callback(cache.close)
     host = None
     if sanitize.is_watched_twice(place.device):
-        from tunesmith.session.stand_in import stand_in  # which only GPUs need
-
-        host = stand_in().watch_for(problem, place.device, place.workers.scratch, place.workers.sandbox)
+        host = machine.stand_in().watch_for(
+            problem, place.device, place.workers.scratch, place.workers.sandbox
+        )
         if host is not None:
             opened.callback(host.close)
     compiler = state.compiler.partition(" ")[0]
