@@ -359,6 +359,15 @@ class CheckOptions(PlaceOptions):
     ray: Ray
 
 
+class ResumeOptions(TypedDict):
+    wait: Wait
+    record: Record
+    sandbox: SandboxMode
+    workers: Workers
+    ray: Ray
+    model: RunsOwnModel
+
+
 class SearchOptions(PlaceOptions):
     search: Annotated[
         str | None,
