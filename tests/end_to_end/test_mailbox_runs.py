@@ -208,14 +208,15 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
     that needs the device."""
     problem(tmp_path)
     assert tunesmith(tmp_path, *COMMAND, *MODEL).code == 4
+    again = ("resume", "run", "--no-wait", *MODEL)  # of a run that, with another driver, began elsewhere
     begin_with_driver(tmp_path / "run", "2")
     answer(tmp_path / "box", "0001-planner")
-    elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    elsewhere = tunesmith(tmp_path, *again)
     assert elsewhere.code == 4, elsewhere.err
     assert "0002-author.reply.md" in elsewhere.err
     for name in ("0002-author", "0003-author"):
         answer(tmp_path / "box", name)
-    elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    elsewhere = tunesmith(tmp_path, *again)
     assert elsewhere.code == 5, elsewhere.err
     assert [line["type"] for line in journal(tmp_path / "run")][-3:] == ["Requested", "Replied", "Drafted"]
     says(elsewhere.out, "template 1", "by mailbox", "is written")
@@ -223,7 +224,7 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
     assert line.split()[-1] == "run/template-1.fake"
     assert (tmp_path / line.split()[-1]).read_text().startswith("// /// tunesmith")
     begin_with_driver(tmp_path / "run", "1")
-    here = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    here = tunesmith(tmp_path, *again)
     assert here.code == 4, here.err
     assert "0004-author.reply.md" in here.err
 

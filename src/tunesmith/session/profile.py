@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tunesmith import backends
@@ -206,9 +207,8 @@ def _profile_page(
         if not missing:
             stored = CeilingsCache(Path(config.cache_dir), note) if config.cache else None
             with ExitStack() as once:
-                ceilings, notes = known_or_measured(
-                    stored, device, builders, lambda: runner(once), note, again=remeasure
-                )
+                begin = partial(runner, once)
+                ceilings, notes = known_or_measured(stored, device, builders, begin, note, again=remeasure)
         profiler = Profiler(
             problem,
             device,

@@ -440,11 +440,10 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
         opened.callback(cache.close)
     host = None
     if sanitize.is_watched_twice(place.device):
-        host = machine.stand_in().watch_for(
-            problem, place.device, place.workers.scratch, place.workers.sandbox
-        )
-        if host is not None:
-            opened.callback(host.close)
+        where = (place.device, place.workers.scratch, place.workers.sandbox)
+        host = machine.stand_in().watch_for(problem, *where)
+    if host is not None:
+        opened.callback(host.close)
     compiler = state.compiler.partition(" ")[0]
     drawn = (settings.seed, place.builders(config.builders), compiler, run.started.salt)
     lab_settings = LabSettings(*drawn, settings.seconds)
