@@ -112,6 +112,12 @@ def tunesmith(folder: Path, *arguments: object, timeout: float = 300) -> Ended:
     return ended
 
 
+def expect_success(folder: Path, *arguments: object, timeout: float = 300) -> Ended:
+    ended = tunesmith(folder, *arguments, timeout=timeout)
+    assert ended.code == 0, ended.err
+    return ended
+
+
 def tunesmith_afresh(folder: Path, *arguments: object) -> Ended:
     """Loads the program in a process of its own, for tests that change what is loaded."""
     process = start(folder, *arguments)
@@ -125,6 +131,14 @@ def journal(run: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def events_in(run: Path, kind: str) -> list[Any]:
+    return [line["event"] for line in journal(run) if line["type"] == kind]
+
+
+def report_in(run: Path) -> Any:
+    return json.loads((run / "report.json").read_text())
 
 
 def wait_for_events(

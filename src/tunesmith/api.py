@@ -22,8 +22,8 @@ from tunesmith.run.journal import ALONE
 from tunesmith.run.report import Report as Report
 from tunesmith.session import certify, runs
 from tunesmith.session.certify import CertificateCheck
-from tunesmith.session.problems import LoadedProblem, load_template
-from tunesmith.session.problems import LoadedProblem as ProblemDefinition
+from tunesmith.session.problems import LoadedProblem as Problem
+from tunesmith.session.problems import load_template
 from tunesmith.session.progress import ListenerLike, listener_of
 from tunesmith.session.progress import ProgressUpdate as ProgressUpdate
 from tunesmith.session.result import Run, as_it_stands
@@ -40,11 +40,8 @@ if TYPE_CHECKING:
     from tunesmith.session.result import Exported
 
 
-# -- What a call of the interface is given: settings, problems and runs, and what they may be named by.
-
-
 PathName: TypeAlias = str | os.PathLike[str]
-ProblemLike: TypeAlias = ProblemDefinition | PathName  # also the path of problem.toml, or of its folder
+ProblemLike: TypeAlias = Problem | PathName  # also the path of problem.toml, or of its folder
 RunLike: TypeAlias = Run | PathName  # also a run's folder
 
 
@@ -101,11 +98,11 @@ def settings(
     return replace(found, model=with_effort(found.model, found.effort))
 
 
-def problem_of(given: ProblemLike) -> ProblemDefinition:
-    if isinstance(given, ProblemDefinition):
+def problem_of(given: ProblemLike) -> Problem:
+    if isinstance(given, Problem):
         return given
     if isinstance(given, str | os.PathLike):
-        return ProblemDefinition.load(given)
+        return Problem.load(given)
     raise BadInput(
         f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}",
         hint="pass the path of problem.toml or of its folder",
@@ -114,14 +111,6 @@ def problem_of(given: ProblemLike) -> ProblemDefinition:
 
 def path_of(given: PathName | None) -> Path | None:
     return Path(given) if given is not None else None
-
-
-def run_folder_of(target: ProblemLike | Run) -> Path | None:
-    if isinstance(target, Run):
-        return target.folder
-    if isinstance(target, str | os.PathLike) and (Path(target) / JOURNAL).is_file():
-        return Path(target)
-    return None
 
 
 def report_of(given: RunLike | Report) -> tuple[Report, str]:
@@ -138,16 +127,6 @@ def report_of(given: RunLike | Report) -> tuple[Report, str]:
         return replace(found, unproven=found.unproven or ALONE), str(path)
     return as_it_stands(RunFolder.open(folder, resolve_config({}).wait)).result, str(path)
 
-
-def loaded_run(given: RunLike | None) -> Run:
-    """As it stands, finished or not, by default the newest here."""
-    if isinstance(given, Run):
-        return given
-    config = resolve_config({})
-    return as_it_stands(RunFolder.open(path_of(given) or newest_run(Path(config.runs)), config.wait))
-
-
-Problem = LoadedProblem
 
 # -- one kernel -----------------------------------------------------------------------------------------
 
@@ -193,12 +172,14 @@ def tune(
     def priors(chosen: Device) -> tuple[Primed, ...]:
         if not (config.prior and config.strategy == "template") and not earlier:
             return ()
-        sources_of_priors = (Path(config.runs), earlier, definition, given, chosen, listening.note)
-        stored = library.stored_priors(definition, given, chosen, config, listening.say)
-        return retuning.priors_of(*sources_of_priors, measured=measured, stored=stored)
+        by_others = library.stored_priors(definition, given, chosen, config, listening.say)
+        return retuning.priors_of(
+            *(Path(config.runs), earlier, definition, given, chosen, listening.note),
+            measured=measured,
+            stored=by_others,
+        )
 
-    kept = retuning.names_of(measured)
-    about = runs.RunInput(loaded, given, library=stored, measured=kept)
+    about = runs.RunInput(loaded, given, library=stored, measured=retuning.names_of(measured))
     with interrupted_once():
         return runs.begin_run(about, config, path_of(out), listening, priors)
 
@@ -223,10 +204,15 @@ def retune(
 
     config = settings(device=device, budget=budget, model="", **others)
     named = os.fspath(target.folder if isinstance(target, Run) else target)
-    loaded = problem_of(problem) if problem is not None else None
     with interrupted_once():
-        listening, sizes = listener_of(listener), path_of(workloads)
-        return retuning.retune(named, config, listening, problem=loaded, workloads=sizes, out=path_of(out))
+        return retuning.retune(
+            named,
+            config,
+            listener_of(listener),
+            problem=problem_of(problem) if problem is not None else None,
+            workloads=path_of(workloads),
+            out=path_of(out),
+        )
 
 
 def check(
@@ -240,21 +226,20 @@ def check(
 ) -> CheckedProblem:
     """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not.
     `sanitize`: also watch it for faults that results need not show."""
-    from tunesmith.session import check as authoring
+    from tunesmith.session.check import check_problem
 
     config = settings(device=device, **others)
     with interrupted_once():
-        request = (problem_of(problem), path_of(template), config, listener_of(listener), sanitize)
-        return authoring.check_problem(*request)
+        return check_problem(problem_of(problem), path_of(template), config, listener_of(listener), sanitize)
 
 
 def explain(
     problem: ProblemLike, *, device: str | None = None, backend: str | None = None
 ) -> ExplainedKernel:
     """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
-    from tunesmith.session import check as authoring
+    from tunesmith.session.check import explain_kernel
 
-    return authoring.explain_kernel(problem_of(problem).definition, settings(device=device, backend=backend))
+    return explain_kernel(problem_of(problem).definition, settings(device=device, backend=backend))
 
 
 def explain_file(
@@ -269,11 +254,10 @@ def explain_file(
 
     `defines` are macros that the build gives the source. Sizes are made up; nothing is built or run.
     """
-    from tunesmith.session import check as sources
+    from tunesmith.session.check import explain_source, given_defines
 
-    given = sources.given_defines([f"{name}={value}" for name, value in (defines or {}).items()])
-    config = settings(device=device, backend=backend)
-    return sources.explain_source(Path(kernel_file), entry, given, config)
+    given = given_defines([f"{name}={value}" for name, value in (defines or {}).items()])
+    return explain_source(Path(kernel_file), entry, given, settings(device=device, backend=backend))
 
 
 def write_template(
@@ -287,13 +271,13 @@ def write_template(
     template: PathName | None = None,
 ) -> TemplateMade:
     """The expert's, with all moves that apply or those named; `to` another language, also of one given."""
-    from tunesmith.session import check as authoring
+    from tunesmith.session.check import make_template, template_in
 
     definition, config = problem_of(problem).definition, settings(device=device, backend=backend)
     if to is not None:
-        return authoring.template_in(definition, config, to, path_of(template), path_of(out))
+        return template_in(definition, config, to, path_of(template), path_of(out))
     wanted = tuple(moves) if moves is not None else None
-    return authoring.make_template(definition, config, wanted, path_of(out))
+    return make_template(definition, config, wanted, path_of(out))
 
 
 def profile(
@@ -318,7 +302,9 @@ def profile(
 
     values = " ".join(f"{k}={v}" for k, v in config.items()) if isinstance(config, Mapping) else config
     resolved = settings(device=device, backend=backend)
-    run = run_folder_of(target)
+    run = target.folder if isinstance(target, Run) else None
+    if isinstance(target, str | os.PathLike) and (Path(target) / JOURNAL).is_file():
+        run = Path(target)
     if run is not None:
         given = {"template": template, "backend": backend, "device": device}
         if flags := [flag for flag, value in given.items() if value is not None]:
@@ -346,17 +332,20 @@ def profile(
 
 def devices(backend: str | None = None) -> FoundDevices:
     """The devices that kernels can run on."""
-    from tunesmith.session import check as authoring
+    from tunesmith.session.check import find_devices
 
-    return authoring.find_devices(backend)
+    return find_devices(backend)
 
 
 # -- runs that are there --------------------------------------------------------------------------------
 
 
-def load_run(run: PathName | None = None) -> Run:
+def load_run(run: RunLike | None = None) -> Run:
     """A run as it stands, finished or not, by default the newest here; nothing is changed."""
-    return loaded_run(run)
+    if isinstance(run, Run):
+        return run
+    config = resolve_config({})
+    return as_it_stands(RunFolder.open(path_of(run) or newest_run(Path(config.runs)), config.wait))
 
 
 def resume(
@@ -379,10 +368,14 @@ def resume(
 
 
 def resume_all(
-    folders: Sequence[PathName], *, listener: ListenerLike | None = None, **others: Unpack[OtherSettings]
+    folders: Sequence[PathName],
+    *,
+    listener: ListenerLike | None = None,
+    model: str | None = None,
+    **others: Unpack[OtherSettings],
 ) -> list[Run | TunesmithError]:
     """Go on with several runs; what stops one does not stop the others. Each has its own folder to record."""
-    config = settings(**others)
+    config = settings(model=model, **others)
     ended: list[Run | TunesmithError] = []
     for folder in map(Path, folders):
         record = str(Path(config.record) / folder.resolve().name) if config.record else ""
@@ -404,12 +397,8 @@ def verify(
     """Whether what a run's certificate claims holds: by its files, or judged again on this machine."""
     path = certificate.folder if isinstance(certificate, Run) else Path(certificate)
     with interrupted_once():
-        return certify.verify_certificate(
-            path,
-            settings(device=device),
-            listener_of(listener),
-            rerun=rerun,
-        )
+        found = settings(device=device)
+        return certify.verify_certificate(path, found, listener_of(listener), rerun=rerun)
 
 
 def export(
@@ -420,4 +409,4 @@ def export(
     from tunesmith.session import result
 
     several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
-    return result.export_runs([loaded_run(one) for one in several], to, path_of(out))
+    return result.export_runs([load_run(one) for one in several], to, path_of(out))

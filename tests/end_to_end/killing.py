@@ -22,7 +22,16 @@ from itertools import zip_longest
 from pathlib import Path
 
 from tests.end_to_end.replaying import events_of, replayed
-from tests.running import FIXTURES, Begun, facts, journal, tunesmith, wait_for_events, wait_until_alone
+from tests.running import (
+    FIXTURES,
+    Begun,
+    expect_success,
+    facts,
+    journal,
+    tunesmith,
+    wait_for_events,
+    wait_until_alone,
+)
 
 AT_ONCE = 5  # kills of one run, one after the other
 SIMULATED = """\
@@ -93,8 +102,7 @@ def on_opencl(place: Path) -> Command:
 
 
 def resume(folder: Path) -> None:
-    ended = tunesmith(folder, "resume", "run", "--json")
-    assert ended.code == 0, ended.err
+    ended = expect_success(folder, "resume", "run", "--json")
     assert ended.json["unproven"] == "", "its journal is one chain, whenever it was killed"
     assert (folder / "run" / "certificate.json").exists()
 
@@ -180,8 +188,7 @@ def kill_at_random(
     whole.mkdir(parents=True)
     tunesmith(place, "--version")  # loads the program, which others need not do
     command, begun = make(place), time.monotonic()
-    ended = tunesmith(whole, *command)
-    assert ended.code == 0, ended.err
+    expect_success(whole, *command)
     life, total = time.monotonic() - begun, len(journal(whole / "run"))
     say(f"an unbroken run takes {life:.1f} s and writes {total} events")
     found = Killed()
@@ -206,8 +213,7 @@ def kill_at_random(
             assert wait_until_alone(folder) == [], "processes outlive the run"
             written.append(len(journal(folder / "run")))
         if not journal(folder / "run"):
-            ended = tunesmith(folder, *command)
-            assert ended.code == 0, ended.err
+            expect_success(folder, *command)
         resume(folder)
         fault = same(folder, whole)
         found.runs += 1

@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from tests.running import FIXTURES, tunesmith
+from tests.running import FIXTURES, expect_success
 from tests.samples import log_of
 from tests.talkers import Scripted
 from tunesmith.base.codec import encode_tagged
@@ -258,8 +258,7 @@ def compared_again(folder: Path) -> None:
     (folder / "compare-data.json").unlink()
     (folder / "compare.md").unlink()
     shutil.rmtree(folder / "plots")
-    ended = tunesmith(folder, "compare", "--resume", folder)
-    assert ended.code == 0, ended.err
+    expect_success(folder, "compare", "--resume", folder)
     after = figures(folder)
     for part in _with_seconds(after):  # what a budget counts was not told then
         assert 0 < part.pop("searched_seconds") <= part["device_seconds"]

@@ -14,7 +14,7 @@ import pytest
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
 from tests.opencl_here import needs_opencl
-from tests.running import Ended, environment, tunesmith, wait_until_alone
+from tests.running import Ended, environment, expect_success, tunesmith, wait_until_alone
 from tests.wording import says
 
 
@@ -116,8 +116,7 @@ class TestDisk:
         assert wait_until_alone(tmp_path) == []
         assert tunesmith(tmp_path, "report", "disk/run").code == 0
         remount(disk, "size=4m")
-        ended = tunesmith(tmp_path, "resume", "disk/run", "--json")
-        assert ended.code == 0, ended.err
+        ended = expect_success(tmp_path, "resume", "disk/run", "--json")
         assert ended.json["finished"] is True
         assert ended.json["evaluations"] == {"ok": 4}
         assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".new")]
@@ -138,18 +137,16 @@ class TestDisk:
         assert "crashed" not in ended.err
         remount(disk, "size=64m")
         begun = (disk / "run" / "journal.jsonl").exists()
-        ended = tunesmith(
+        ended = expect_success(
             tmp_path, *(("resume", "disk/run") if begun else ("tune", "problem", *own)), "--json"
         )
-        assert ended.code == 0, ended.err
         assert ended.json["evaluations"] == {"ok": 3}
 
     def test_read_only(self, finished: Path, tmp_path: Path, fake: Path, disk: Path) -> None:
         shutil.copytree(finished, disk / "run")
         remount(disk, "ro")
         try:
-            ended = tunesmith(tmp_path, "report", "disk/run", "--json")
-            assert ended.code == 0, ended.err
+            expect_success(tmp_path, "report", "disk/run", "--json")
             ended = tunesmith(tmp_path, "resume", "disk/run")
             refused(
                 ended, 2, "disk/run: cannot lock the run folder: Read-only file system", "make it writable"

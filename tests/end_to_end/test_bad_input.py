@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
 from tests.opencl_here import needs_opencl
-from tests.running import Ended, tunesmith, wait_until_alone
+from tests.running import Ended, expect_success, report_in, tunesmith, wait_until_alone
 from tests.wording import says
 from tunesmith import search
 
@@ -244,11 +244,10 @@ class TestNames:
         )
         template.write_text(text)
         arguments = ("--template", template, "--search", "exhaustive", "--out", 'my "run"')
-        ended = tunesmith(tmp_path, "tune", "problem", *arguments)
-        assert ended.code == 0, ended.err
+        ended = expect_success(tmp_path, "tune", "problem", *arguments)
         assert "report           'my \"run\"/report.md'" in ended.out
         run = tmp_path / 'my "run"'
-        failures = json.loads((run / "report.json").read_text())["failures"]
+        failures = report_in(run)["failures"]
         assert [failure["config"] for failure in failures] == [{"BLOCK": 257}]
         assert "template___bold_.cl:15:2: " in failures[0]["detail"]
         assert "[bold] <b>tag</b> ![image](" in failures[0]["detail"]
@@ -260,8 +259,7 @@ class TestNames:
 
     def test_any_letters_in_folders(self, tmp_path: Path) -> None:
         problem = tiny.fake(tmp_path / "ядро 你好 [red]")
-        ended = tunesmith(tmp_path, "check", problem)
-        assert ended.code == 0, ended.err
+        expect_success(tmp_path, "check", problem)
 
     @pytest.mark.long
     def test_bytes_that_are_no_letters(self, tmp_path: Path, fake: Path) -> None:

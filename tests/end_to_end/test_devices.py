@@ -16,7 +16,16 @@ import pytest
 from tests.end_to_end.killing import simulated
 from tests.end_to_end.replaying import course, events_of, replayed
 from tests.plugins.hosts import hosts_elsewhere
-from tests.running import Ended, facts, start, tunesmith, tunesmith_afresh, wait_for_events
+from tests.running import (
+    Ended,
+    expect_success,
+    facts,
+    report_in,
+    start,
+    tunesmith,
+    tunesmith_afresh,
+    wait_for_events,
+)
 
 HEAR_NONSENSE = """
 greet(cores=2)
@@ -61,8 +70,7 @@ def tune(folder: Path, out: str, *more: object) -> list[object]:
 @pytest.mark.long
 def test_a_run_on_several_devices_has_the_winner_of_one_and_replays(tmp_path: Path) -> None:
     assert tunesmith(tmp_path, *tune(tmp_path, "one")).code == 0
-    ended = tunesmith(tmp_path, *tune(tmp_path, "run", "--device", "fake:0-3,5"))
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, *tune(tmp_path, "run", "--device", "fake:0-3,5"))
     run = tmp_path / "run"
     assert winner(run) == winner(tmp_path / "one")
     assert "measuring on 5 devices" in ended.err
@@ -70,7 +78,7 @@ def test_a_run_on_several_devices_has_the_winner_of_one_and_replays(tmp_path: Pa
     assert "fake 5 is left out: the original takes" in ended.err
     assert len({e["outcome"]["device"] for e in of_kind(run, "Measured")}) > 2
     assert course(replayed(run)) == course(events_of(run))
-    told = json.loads((run / "report.json").read_text())["devices"]
+    told = report_in(run)["devices"]
     assert [one["name"] for one in told] == [f"fake {n}" for n in (0, 1, 2, 3, 5)]
     assert "fake 2" in (run / "report.md").read_text()
 

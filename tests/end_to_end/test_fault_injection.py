@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.opencl_here import needs_opencl
-from tests.running import FIXTURES, journal, tunesmith, wait_until_alone
+from tests.running import FIXTURES, expect_success, journal, wait_until_alone
 
 HOSTILE = FIXTURES / "hostile_opencl"
 # By KIND: good, illegal address, endless loop, trap, past the end, garbage, poison, printing, copying.
@@ -104,8 +104,7 @@ def test_hostile_opencl_kernels(copies: int, hostile: int, tmp_path: Path) -> No
     template = tmp_path / "template.cl"
     template.write_text(text.replace(rule, f'// few = "KIND == 0 or COPY <= {copies}"\n{rule}'))
     named = ("--template", template, "--search", "exhaustive", "--out", "run")
-    ended = tunesmith(tmp_path, "tune", HOSTILE, *named, "--no-cache", "--json", timeout=390)
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "tune", HOSTILE, *named, "--no-cache", "--json", timeout=390)
     statuses = searched(tmp_path / "run")
     assert sum(kind != 0 for kind, _ in statuses) == hostile
     wrong = {config: status for config, status in statuses.items() if status != EXPECTED[config[0]]}
@@ -122,8 +121,7 @@ def test_hostile_simulated_kernels(tmp_path: Path) -> None:
     template.write_text(FAKE_TEMPLATE)
     scale = FIXTURES / "scale"
     named = ("--template", template, "--search", "exhaustive", "--out", "run")
-    ended = tunesmith(tmp_path, "tune", scale, *named, "--no-cache", "--json")
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "tune", scale, *named, "--no-cache", "--json")
     statuses = searched(tmp_path / "run")
     assert len(statuses) == 55
     wrong = {config: status for config, status in statuses.items() if status not in FAKE_EXPECTED[config[0]]}

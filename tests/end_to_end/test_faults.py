@@ -15,15 +15,7 @@ import pytest
 
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import refused
-from tests.running import (
-    Begun,
-    environment,
-    facts,
-    journal,
-    tunesmith,
-    wait_for_events,
-    wait_until_alone,
-)
+from tests.running import Begun, environment, facts, journal, tunesmith, wait_for_events, wait_until_alone
 from tests.wording import says
 from tunesmith import api
 from tunesmith.base.errors import DeviceMissing

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.cuda.hostile import table
 from benchmarks.cuda.journals import read_run
 from tests.cuda_here import needs_no_driver, needs_nvrtc
-from tests.running import FIXTURES, journal, tunesmith, wait_until_alone
+from tests.running import FIXTURES, expect_success, journal, tunesmith, wait_until_alone
 from tunesmith.backends.cuda.devices import describe_all
 
 HOSTILE = FIXTURES / "hostile_cuda"
@@ -27,8 +27,7 @@ def test_each_gets_its_status_and_the_right_one_wins(tmp_path: Path) -> None:
     memory = describe_all()[0].limits.memory
     if memory < NEEDED:
         pytest.skip(f"needs {NEEDED} bytes of device memory, there are {memory}")
-    ended = tunesmith(tmp_path, *TUNE, timeout=590)
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, *TUNE, timeout=590)
     rows = table(read_run(tmp_path / "run"), EXPECTED)
     assert [row for row in rows if not row["right"]] == []
     assert sum(row["kind"] not in EXPECTED["right"] for row in rows) >= 40

@@ -20,7 +20,7 @@ from tests.end_to_end.killing import (
     simulated,
 )
 from tests.opencl_here import needs_opencl
-from tests.running import facts, journal, tunesmith
+from tests.running import expect_success, facts, journal
 
 KILLS = 5  # of one simulated run at most, one after the other
 
@@ -32,8 +32,7 @@ def test_killed_anywhere_on_the_simulated_device(points: int, tmp_path: Path) ->
     whole = tmp_path / "whole"
     whole.mkdir()
     command = simulated(tmp_path)
-    ended = tunesmith(whole, *command)
-    assert ended.code == 0, ended.err
+    expect_success(whole, *command)
     expected = facts(whole / "run")
     rng = random.Random(7)
     # A run is killed in each part of its life, once as it is started and then as it is resumed.
@@ -75,8 +74,7 @@ def test_killed_on_a_real_device(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
     command = on_opencl(tmp_path)
-    ended = tunesmith(whole, *command, "--json")
-    assert ended.code == 0, ended.err
+    expect_success(whole, *command, "--json")
     total = len(journal(whole / "run"))
     rng = random.Random(11)
     folder = tmp_path / "killed"

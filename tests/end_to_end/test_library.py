@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.end_to_end import kept, tiny, written
-from tests.end_to_end.asking import quickly
-from tests.running import Ended, journal, tunesmith
+from tests.end_to_end.asking import quickly, refused
+from tests.running import events_in, expect_success, journal, report_in, tunesmith
 from tests.wording import says
 from tunesmith.run.config import RunConfig
 from tunesmith.session.library import open_library
@@ -28,21 +26,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("filled")
     kept.problem(folder / "problem")
     words = ("--template", "problem/template.fake", "--evals", 5, "--out", "run")
-    ended = tunesmith(folder, "tune", "problem", *words)
-    assert ended.code == 0, ended.err
+    expect_success(folder, "tune", "problem", *words)
     shutil.rmtree(folder / "run")
     (entry,) = quickly(folder, "library", "--json").json
     return folder, entry["name"]
-
-
-def report(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "report.json").read_text())
-    return found
-
-
-def refused(ended: Ended, words: str) -> None:
-    assert ended.code == 2, ended.err
-    assert words in ended.err
 
 
 def test_it_is_listed_shown_exported_and_removed(filled: tuple[Path, str], tmp_path: Path) -> None:
@@ -59,11 +46,11 @@ def test_it_is_listed_shown_exported_and_removed(filled: tuple[Path, str], tmp_p
     assert quickly(tmp_path, "library", "export", name, "--out", "t.fake").code == 0
     assert (tmp_path / "t.fake").read_text() == text
     assert quickly(tmp_path, "library", "export", name).out.strip() == text.strip()
-    refused(quickly(tmp_path, "library", "export", name, "--out", "t.fake"), "would be overwritten")
-    refused(quickly(tmp_path, "library", "show", "../t"), "cannot be a name in the library")
+    refused(quickly(tmp_path, "library", "export", name, "--out", "t.fake"), 2, "would be overwritten")
+    refused(quickly(tmp_path, "library", "show", "../t"), 2, "cannot be a name in the library")
     assert quickly(tmp_path, "library", "remove", name).code == 0
     assert "has no template yet" in quickly(tmp_path, "library").out
-    refused(quickly(tmp_path, "library", "remove", name), f"there is no '{name}' in the library")
+    refused(quickly(tmp_path, "library", "remove", name), 2, f"there is no '{name}' in the library")
 
 
 def test_an_entry_is_retuned_without_any_of_its_files(filled: tuple[Path, str], tmp_path: Path) -> None:
@@ -71,13 +58,14 @@ def test_an_entry_is_retuned_without_any_of_its_files(filled: tuple[Path, str], 
     shutil.copytree(folder / "user-library", tmp_path / "user-library")
     (tmp_path / "sizes.toml").write_text(kept.SIZES)
     words = ("--workloads", "sizes.toml", "--evals", 6, "--no-library", "--out", "again")
-    ended = tunesmith(tmp_path, "retune", name, *words)
-    assert ended.code == 0, ended.err
-    written = report(tmp_path / "again")
+    expect_success(tmp_path, "retune", name, *words)
+    written = report_in(tmp_path / "again")
     assert written["origin"] == f"{name} of the library, on simulated device"
     assert written["known_first"] > 0
     assert [w["name"] for w in written["workloads"]] == ["tall", "flat"]
-    refused(quickly(tmp_path, "retune", name, "--problem", tiny.opencl(tmp_path / "other")), "another kernel")
+    refused(
+        quickly(tmp_path, "retune", name, "--problem", tiny.opencl(tmp_path / "other")), 2, "another kernel"
+    )
 
 
 HOSTILE = "#include </etc/passwd>\n"  # what a template of a model's must not have
@@ -103,11 +91,10 @@ def test_what_a_model_wrote_is_vetted_again_whoever_searches_it(
         found = (tmp_path / run / "journal.jsonl").read_text()
         assert ("#include </etc/passwd> is not among" in found) is bool(author), found
     words = ("--from-library", "--no-cache", "--evals", 3, "--rounds", 1, "--out", "begun")
-    ended = tunesmith(tmp_path, "tune", "problem", *words)
-    assert ended.code == 0, ended.err
-    drafted = [e["event"] for e in journal(tmp_path / "begun") if e["type"] == "Drafted"]
+    expect_success(tmp_path, "tune", "problem", *words)
+    drafted = events_in(tmp_path / "begun", "Drafted")
     assert drafted[0]["author"] == author
-    rejected = [e["event"]["reason"] for e in journal(tmp_path / "begun") if e["type"] == "Rejected"]
+    rejected = [event["reason"] for event in events_in(tmp_path / "begun", "Rejected")]
     assert any("#include </etc/passwd> is not among" in why for why in rejected) is bool(author), rejected
 
 
@@ -123,8 +110,7 @@ class TestTheKernelComesAgain:
         )
         (folder / "own.fake").write_text(tiny.FAKE_TEMPLATE)
         words = ("--template", "own.fake", "--no-cache", "--out", "first")
-        ended = tunesmith(folder, "tune", "problem", *words)
-        assert ended.code == 0, ended.err
+        expect_success(folder, "tune", "problem", *words)
         return folder
 
     def test_it_is_offered_with_the_one_command(self, again: Path) -> None:
@@ -134,16 +120,14 @@ class TestTheKernelComesAgain:
         assert len(format_library_offers(problem, path, config)) == 2
         assert format_library_offers(problem, path, replace(config, library=False)) == []
         assert format_library_offers(problem, path, replace(config, strategy="single")) == []
-        ended = tunesmith(again, "tune", "problem", "--no-cache", "--no-prior", "--out", "offered")
-        assert ended.code == 0, ended.err
+        ended = expect_success(again, "tune", "problem", "--no-cache", "--no-prior", "--out", "offered")
         says(ended.err, "library has", "tiny-")
         assert "tunesmith retune tiny-" in ended.err
         assert "--problem problem" in ended.err
-        assert report(again / "offered")["general"]["BLOCK"] == 32
+        assert report_in(again / "offered")["general"]["BLOCK"] == 32
 
     def test_a_run_can_begin_from_it_through_the_gate(self, again: Path) -> None:
-        ended = tunesmith(again, "tune", "problem", "--from-library", "--no-cache", "--out", "begun")
-        assert ended.code == 0, ended.err
+        expect_success(again, "tune", "problem", "--from-library", "--no-cache", "--out", "begun")
         events = journal(again / "begun")
         reason = next(e["event"]["reason"] for e in events if e["type"] == "Decided")
         assert reason.startswith("the library has")
@@ -151,7 +135,7 @@ class TestTheKernelComesAgain:
             t for e in events if e["type"] == "Asked" for t in e["event"]["trials"] if t["purpose"] == "gate"
         ]
         assert gated
-        assert report(again / "begun")["general"] == {"BLOCK": 32}
+        assert report_in(again / "begun")["general"] == {"BLOCK": 32}
         says((again / "begun" / "report.md").read_text(), "of the library", "kept:")
         shutil.rmtree(again / "user-library")  # what a run begins from lies in its own folder
         lines = (again / "begun" / "journal.jsonl").read_bytes().splitlines(keepends=True)
@@ -168,21 +152,12 @@ class TestTheKernelComesAgain:
         tiny.spoil(other / "kernel.fake", "// op", "// # changed\n// op")
         refused(
             quickly(again, "tune", "other", "--from-library"),
+            2,
             "the library has no template of another's kernel",
         )
         given = ("--from-library", "--template", "own.fake")
-        refused(quickly(again, "tune", "problem", *given), "the template is given (--template)")
-        refused(quickly(again, "tune", "problem", "--from-library", "--no-library"), "switched off")
-
-
-def test_a_library_that_cannot_be_written_costs_a_run_nothing(tmp_path: Path) -> None:
-    kept.problem(tmp_path / "problem")
-    (tmp_path / "user-library").write_text("a file is in the way")
-    words = ("--template", "problem/template.fake", "--evals", 3, "--out", "run")
-    ended = tunesmith(tmp_path, "tune", "problem", *words)
-    assert ended.code == 0, ended.err
-    assert "library          not stored: " in ended.out
-    assert (tmp_path / "run" / "tuned" / "dispatch.json").exists()
+        refused(quickly(again, "tune", "problem", *given), 2, "the template is given (--template)")
+        refused(quickly(again, "tune", "problem", "--from-library", "--no-library"), 2, "switched off")
 
 
 def test_a_planner_is_told_what_won_before_unless_the_library_is_left_out(

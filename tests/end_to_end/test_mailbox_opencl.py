@@ -9,7 +9,6 @@ one: conversation, candidates, decisions, trials, verified winner.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections import defaultdict
@@ -19,7 +18,7 @@ import pytest
 
 from tests.end_to_end.replaying import events_of, replayed
 from tests.opencl_here import needs_opencl
-from tests.running import EXAMPLES, FIXTURES, Ended, tunesmith
+from tests.running import EXAMPLES, FIXTURES, Ended, report_in, tunesmith
 from tests.talkers import plan
 from tunesmith.agents.mailbox import read_about
 from tunesmith.agents.models import EXPERT, parse_models
@@ -83,7 +82,7 @@ def test_stopped_between_every_request_and_reply(recording: Path, tmp_path: Path
     ended = stopped_everywhere(tmp_path, recording)
     assert ended.code == 0, ended.err
     run = tmp_path / "run"
-    report = json.loads((run / "report.json").read_text())
+    report = report_in(run)
     assert report["verified_cases"] > 0
     assert any(w["config"] for w in report["workloads"]), "something won"
     assert report["geometric_mean"] > 1.1

@@ -13,7 +13,17 @@ import pytest
 from tests.end_to_end import tiny, written
 from tests.end_to_end.killing import kill_and_resume
 from tests.hostile.fuzz.journals import written_lines
-from tests.running import Begun, Ended, facts, journal, start, tunesmith, wait_for_events
+from tests.running import (
+    Begun,
+    Ended,
+    events_in,
+    expect_success,
+    facts,
+    journal,
+    start,
+    tunesmith,
+    wait_for_events,
+)
 from tests.talkers import file, plan
 from tests.wording import says
 from tunesmith.run.events import InstructionKind
@@ -118,8 +128,7 @@ def test_stopping_between_every_request_and_reply_changes_nothing(tmp_path: Path
     problem(tmp_path / "whole")
     for name in REPLIES:
         answer(tmp_path / "whole" / "box", name)
-    whole = tunesmith(tmp_path / "whole", *COMMAND, *MODEL)
-    assert whole.code == 0, whole.err
+    expect_success(tmp_path / "whole", *COMMAND, *MODEL)
     assert facts(tmp_path / "stopped" / "run") == facts(tmp_path / "whole" / "run")
     same = [(tmp_path / one / "run" / "template.fake").read_bytes() for one in ("stopped", "whole")]
     assert same[0] == same[1]
@@ -130,16 +139,14 @@ def test_a_run_is_recorded_with_one_command_and_played_without_a_model(tmp_path:
     """By the journal, also when the run has ended; simulated times are the same again, so everything is but
     the values of cases, which nobody can foresee: the first request that quotes some is another one."""
     assert stopped_everywhere(tmp_path).code == 0
-    recorded = tunesmith(tmp_path, "resume", "run", "--record", "kept")
-    assert recorded.code == 0, recorded.err
+    expect_success(tmp_path, "resume", "run", "--record", "kept")
     for name in REPLIES:
         assert (tmp_path / "kept" / f"{name}.reply.md").read_text() == REPLIES[name]
         assert (tmp_path / "kept" / f"{name}.request.md").exists()
     command = [c if c != "run" else "again" for c in COMMAND]
     command.append("--no-library")  # which by now has what the first run showed
-    again = tunesmith(tmp_path, *command, "--model", "planner=recorded:kept,author=recorded:kept")
-    assert again.code == 0, again.err
-    replies = [line["event"]["reply"] for line in journal(tmp_path / "again") if line["type"] == "Replied"]
+    expect_success(tmp_path, *command, "--model", "planner=recorded:kept,author=recorded:kept")
+    replies = [event["reply"] for event in events_in(tmp_path / "again", "Replied")]
     notes = {name: reply["note"] for name, reply in zip(REPLIES, replies, strict=True)}
     (note,) = (note for note in notes.values() if note)
     assert note == notes["0004-author"]
@@ -155,8 +162,7 @@ def test_several_runs_each_go_as_far_as_they_can(tmp_path: Path) -> None:
     assert one.code == 4, one.err
     assert (tmp_path / "run" / "mailbox" / "0001-tester.request.md").exists()
     command = [c if c != "run" else "other" for c in COMMAND]
-    other = tunesmith(tmp_path, *command, "--model", "expert")
-    assert other.code == 0, other.err
+    expect_success(tmp_path, *command, "--model", "expert")
     both = tunesmith(tmp_path, "resume", "other", "run", "--no-wait")
     assert both.code == 4
     assert "== other" in both.out
@@ -202,14 +208,15 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
     that needs the device."""
     problem(tmp_path)
     assert tunesmith(tmp_path, *COMMAND, *MODEL).code == 4
+    again = ("resume", "run", "--no-wait", *MODEL)  # of a run that, with another driver, began elsewhere
     begin_with_driver(tmp_path / "run", "2")
     answer(tmp_path / "box", "0001-planner")
-    elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    elsewhere = tunesmith(tmp_path, *again)
     assert elsewhere.code == 4, elsewhere.err
     assert "0002-author.reply.md" in elsewhere.err
     for name in ("0002-author", "0003-author"):
         answer(tmp_path / "box", name)
-    elsewhere = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    elsewhere = tunesmith(tmp_path, *again)
     assert elsewhere.code == 5, elsewhere.err
     assert [line["type"] for line in journal(tmp_path / "run")][-3:] == ["Requested", "Replied", "Drafted"]
     says(elsewhere.out, "template 1", "by mailbox", "is written")
@@ -217,7 +224,7 @@ def test_a_reply_is_taken_in_before_a_device_is_looked_for(tmp_path: Path) -> No
     assert line.split()[-1] == "run/template-1.fake"
     assert (tmp_path / line.split()[-1]).read_text().startswith("// /// tunesmith")
     begin_with_driver(tmp_path / "run", "1")
-    here = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    here = tunesmith(tmp_path, *again)
     assert here.code == 4, here.err
     assert "0004-author.reply.md" in here.err
 

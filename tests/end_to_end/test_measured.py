@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import refused, tune
 from tests.end_to_end.killing import kill_and_resume
-from tests.running import journal
+from tests.running import events_in
 
 
 def entry(block: int, milliseconds: float, invalidity: str = "correct") -> dict[str, Any]:
@@ -31,22 +31,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def events(folder: Path, kind: str) -> list[Any]:
-    return [line["event"] for line in journal(folder / "run") if line["type"] == kind]
-
-
 def test_a_run_begins_from_a_t4_file_and_keeps_it(folder: Path) -> None:
     ended = tune(folder, "--no-cache", "--prior-run", "known.json", "--out", "run")
     assert ended.code == 0, ended.err
     name = "measurements in known.json (3 configurations known, 1 of them failed; 1 of 4 results left out: "
     assert f"{name}1 with values outside the space)" in ended.err
-    (primed,) = events(folder, "Primed")
+    (primed,) = events_in(folder / "run", "Primed")
     assert [(row[0]["items"], row[1]) for row in primed["rows"]] == [
         ([["BLOCK", 32]], pytest.approx(0.405465)),
         ([["BLOCK", 64]], pytest.approx(-0.287682)),
         ([["BLOCK", 128]], None),
     ]
-    (started,) = events(folder, "Started")
+    (started,) = events_in(folder / "run", "Started")
     digest = dict(started["files"])["measured:known.json"]
     assert (folder / "run" / "objects" / digest).read_text() == KNOWN
 
@@ -61,8 +57,8 @@ def test_a_run_that_was_killed_goes_on_without_the_file(folder: Path) -> None:
     moved.rename(known)
     written = kill_and_resume(folder, command, events=4, pause=0.0)
     assert written >= 4
-    assert len(events(folder, "Primed")) == 1
-    assert events(folder, "Stopped")
+    assert len(events_in(folder / "run", "Primed")) == 1
+    assert events_in(folder / "run", "Stopped")
 
 
 @pytest.mark.long
@@ -72,12 +68,12 @@ def test_two_files_of_one_name_are_both_kept(folder: Path) -> None:
     both = ("--prior-run", "known.json", "--prior-run", "other/known.json")
     ended = tune(folder, "--no-cache", *both, "--out", "run")
     assert ended.code == 0, ended.err
-    (started,) = events(folder, "Started")
+    (started,) = events_in(folder / "run", "Started")
     assert [n for n, _ in started["files"] if n.startswith("measured:")] == [
         "measured:known.json",
         "measured:2-known.json",
     ]
-    assert len(events(folder, "Primed")) == 2
+    assert len(events_in(folder / "run", "Primed")) == 2
 
 
 @pytest.mark.parametrize(

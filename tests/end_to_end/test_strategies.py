@@ -14,7 +14,7 @@ from tests.core.agents.models.openai_server import Answer, Server, serving
 from tests.end_to_end import tiny, written
 from tests.end_to_end.asking import quickly, refused
 from tests.kernel_runs import change, stop
-from tests.running import Ended, facts, journal, tunesmith
+from tests.running import Ended, expect_success, facts, report_in, tunesmith
 from tests.talkers import file
 from tests.wording import says
 
@@ -32,13 +32,6 @@ def problem(folder: Path) -> Path:
     tiny.fake(folder / "problem")
     (folder / "problem" / "template.fake").unlink()
     return folder
-
-
-def report_of(folder: Path) -> Any:
-    return json.loads((folder / "run" / "report.json").read_text())
-
-
-# -- over HTTP -------------------------------------------------------------------------------------------
 
 
 def saying(replies: dict[str, list[str]]) -> Callable[[dict[str, Any]], Answer]:
@@ -72,7 +65,7 @@ def test_rewriting_from_a_plain_kernel_to_a_verified_winner(tmp_path: Path) -> N
     }
     ended, server = served(tmp_path, replies, "--strategy", "rewrite", "--linear")
     assert ended.code == 0, ended.err
-    report = report_of(tmp_path)
+    report = report_in(tmp_path / "run")
     assert [(r["base"], round(r["speedup"])) for r in report["rounds"]] == [("", 4), ("1", 2), ("2", 5)]
     assert report["geometric_mean"] == pytest.approx(5.0, rel=0.02)
     assert (report["strategy"], report["general"], report["general_template"]) == ("rewrite", {}, "4")
@@ -94,37 +87,10 @@ def test_one_conversation_over_http_is_a_real_list_of_messages(tmp_path: Path) -
     last = [m["role"] for m in server.requests[-1]["messages"]]
     assert last == ["system", "user", *("assistant", "user") * 3]
     assert "it is crashed" in server.requests[2]["messages"][-1]["content"]
-    assert report_of(tmp_path)["geometric_mean"] == pytest.approx(5.0, rel=0.02)
-    story = [(r["verdict"].split(":")[0]) for r in report_of(tmp_path)["rounds"]]
+    assert report_in(tmp_path / "run")["geometric_mean"] == pytest.approx(5.0, rel=0.02)
+    story = [(r["verdict"].split(":")[0]) for r in report_in(tmp_path / "run")["rounds"]]
     assert story == ["kept", "kept", "no kernel"]
 
-
-HOSTILE = {
-    "rewrite": (file(written.WIDE), "it has parameters (BLOCK, VEC), and nobody searches here"),
-    "single": (kernel(4000).replace('"x", "n"]', '"x"]'), "takes 2 arguments, 3 are given"),
-}
-
-
-@pytest.mark.parametrize("strategy", HOSTILE)
-def test_a_bad_reply_goes_back_in_words_and_the_next_one_wins(strategy: str, tmp_path: Path) -> None:
-    """What else may be wrong with one is tested in memory, and with templates."""
-    bad, words = HOSTILE[strategy]
-    replies = {
-        "tester": [json.dumps({"cases": []})],
-        "analyst": [json.dumps({"bound": "time", "evidence": ["20.00 µs"]})] * 2,
-        "planner": [change(), stop()],
-        "author": [bad, kernel(5000)],
-        "single": [bad, kernel(5000), stop()],
-    }
-    ended, server = served(tmp_path, replies, "--strategy", strategy)
-    assert ended.code == 0, ended.err
-    said = [r["messages"][-1]["content"] for r in server.requests]
-    assert any(words in text for text in said)
-    assert report_of(tmp_path)["geometric_mean"] == pytest.approx(4.0, rel=0.02)
-    assert {p.name for p in tmp_path.iterdir()} <= {"problem", "run", "tmp", "user-cache"}
-
-
-# -- by files --------------------------------------------------------------------------------------------
 
 REWRITE = {
     "0001-planner": change(),
@@ -170,8 +136,7 @@ def command(name: str) -> tuple[object, ...]:
 def test_stopping_between_every_request_and_reply_changes_nothing(tmp_path: Path) -> None:
     """Of a conversation; the other roles are stopped so where strategies are compared."""
     whole = prepared(tmp_path / "whole", SINGLE)
-    once = tunesmith(whole, *command("single"))
-    assert once.code == 0, once.err
+    expect_success(whole, *command("single"))
     stopped = prepared(tmp_path / "stopped", {})
     ended = tunesmith(stopped, *command("single"))
     for own, text in SINGLE.items():
@@ -194,21 +159,6 @@ def _has_all_that_was_said(letter: str) -> None:
     assert speakers == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "Not yet." in letter
     assert '// time = "5000"' in letter
-
-
-def test_the_model_and_the_device_may_live_on_machines_that_never_meet(tmp_path: Path) -> None:
-    folder = prepared(tmp_path / "own", {})
-    away = tunesmith(folder, *command("rewrite"), "--backend", "fake:absent")
-    assert away.code == 4, away.err
-    for own in list(REWRITE)[:2]:
-        answer(folder, own, REWRITE[own])
-    here = tunesmith(folder, "resume", "run", "--no-wait")
-    assert here.code == 4, here.err
-    assert "reply.md" in here.err
-    assert [line["type"] for line in journal(folder / "run")].count("Searched") == 1
-
-
-# -- refused ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,13 @@ verifies it; what others wrote is vetted; without the library runs go on, and no
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end import kept
-from tests.running import Ended, journal, tunesmith
+from tests.running import Ended, events_in, expect_success, journal, report_in, tunesmith
 from tunesmith.run.config import RunConfig
 from tunesmith.session.library import open_library
 
@@ -32,9 +31,7 @@ def member(folder: Path, library: Path) -> Path:
 
 def tuned(folder: Path, *words: object, out: str = "run") -> Ended:
     own = ("tune", "problem", "--template", "problem/template.fake", "--out", out)
-    ended = tunesmith(folder, *own, *words)
-    assert ended.code == 0, ended.err
-    return ended
+    return expect_success(folder, *own, *words)
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +48,6 @@ def first(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def primed(run: Path) -> list[dict[str, object]]:
-    return [e["event"] for e in journal(run) if e["type"] == "Primed"]
-
-
 def named(folder: Path) -> str:
     (entry,) = tunesmith(folder, "library", "--json").json
     name: str = entry["name"]
@@ -66,12 +59,12 @@ def test_the_second_starts_from_what_the_first_found_and_verifies_it(
 ) -> None:
     second = member(tmp_path, library)
     tuned(second, "--evals", 4, "--no-cache")
-    assert primed(first / "run") == []
-    (prior,) = primed(second / "run")
+    assert events_in(first / "run", "Primed") == []
+    (prior,) = events_in(second / "run", "Primed")
     assert str(prior["name"]).startswith("run of ")
     assert "in the library, on simulated device" in str(prior["name"])
-    best = json.loads((first / "run" / "report.json").read_text())["general"]
-    found = json.loads((second / "run" / "report.json").read_text())
+    best = report_in(first / "run")["general"]
+    found = report_in(second / "run")
     assert found["general"] == best, "four evaluations are enough, since the best are tried first"
     assert found["known_first"] > 0
     events = journal(second / "run")
@@ -81,7 +74,7 @@ def test_the_second_starts_from_what_the_first_found_and_verifies_it(
     assert [one["timings"] for one in told] == [4, 12] or [one["timings"] for one in told] == [12, 4]
     assert told[0]["run"]["provenance"]["certificate"]
     tuned(second, "--evals", 4, "--no-prior", out="without")
-    assert primed(second / "without") == []
+    assert events_in(second / "without", "Primed") == []
 
 
 def test_an_entry_is_retuned_for_ones_own_problem_only(first: Path, library: Path, tmp_path: Path) -> None:
@@ -94,8 +87,7 @@ def test_an_entry_is_retuned_for_ones_own_problem_only(first: Path, library: Pat
     assert f"tunesmith retune {name} --problem PROBLEM" in shown.out
     assert "nothing of it is taken for true here" in shown.out
     words = ("--problem", "problem", "--evals", 3, "--no-library", "--out", "again")
-    ended = tunesmith(third, "retune", name, *words)
-    assert ended.code == 0, ended.err
+    expect_success(third, "retune", name, *words)
     assert journal(third / "again")[0]["event"]["authors"] == [["", "an unknown author"]]
 
 
@@ -112,9 +104,8 @@ def test_what_others_wrote_is_vetted_whoever_they_say_they_are(first: Path, tmp_
     assert tunesmith(folder, "retune", name, *words).code == 0
     assert "#include </etc/passwd> is not among" in (folder / "again" / "journal.jsonl").read_text()
     words = ("--from-library", "--no-cache", "--no-prior", "--evals", 3, "--rounds", 1, "--out", "begun")
-    ended = tunesmith(folder, "tune", "problem", *words)
-    assert ended.code == 0, ended.err
-    rejected = [e["event"]["reason"] for e in journal(folder / "begun") if e["type"] == "Rejected"]
+    expect_success(folder, "tune", "problem", *words)
+    rejected = [event["reason"] for event in events_in(folder / "begun", "Rejected")]
     assert any("#include </etc/passwd> is not among" in why for why in rejected), rejected
 
 
@@ -127,8 +118,7 @@ def test_without_the_library_a_run_goes_on_and_is_put_in_later(tmp_path: Path) -
     assert "tunesmith library add " in ended.out
     place.unlink()
     shared_folder(place)
-    added = tunesmith(folder, "library", "add", "run", "--json")
-    assert added.code == 0, added.err
+    added = expect_success(folder, "library", "add", "run", "--json")
     assert added.json[0]["stored"]["timings"] == added.json[0]["stored"]["new"] == 12
     again = tunesmith(folder, "library", "add", "run", "--json").json[0]["stored"]
     assert (again["new"], again["names"]) == (0, added.json[0]["stored"]["names"])

@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end import tiny, written
 from tests.end_to_end.asking import refused
 from tests.end_to_end.killing import kill_and_resume
-from tests.running import Ended, facts, journal, tunesmith
+from tests.running import Ended, events_in, expect_success, facts, journal, report_in, tunesmith
 from tests.wording import says
 
 POINTS = 12
@@ -31,7 +31,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
 def test_the_best_template_wins_and_is_delivered(ended: tuple[Path, Ended]) -> None:
     folder, run = ended
     assert run.code == 0, run.err
-    report = json.loads((folder / "run" / "report.json").read_text())
+    report = report_in(folder / "run")
     assert report["finished"]
     assert report["reason"] == "every move has been tried"
     assert report["general"] == {"BLOCK": 32, "VEC": 4, "KEEP": 1}
@@ -49,7 +49,7 @@ def test_the_best_template_wins_and_is_delivered(ended: tuple[Path, Ended]) -> N
 @pytest.mark.long
 def test_the_report_has_every_round(ended: tuple[Path, Ended]) -> None:
     folder, run = ended
-    report = json.loads((folder / "run" / "report.json").read_text())
+    report = report_in(folder / "run")
     rounds = report["rounds"]
     assert [r["moves"] for r in rounds] == [["wide"], ["wide", "split"], ["wide", "slow"], ["wide", "keep"]]
     assert [r["kept"] for r in rounds] == [True, False, False, True]
@@ -69,32 +69,21 @@ def test_the_report_has_every_round(ended: tuple[Path, Ended]) -> None:
 
 
 @pytest.mark.long
-def test_every_draft_is_stored_beside_the_journal(ended: tuple[Path, Ended]) -> None:
-    folder, _ = ended
-    events = journal(folder / "run")
-    named = {e["event"]["template"] for e in events if e["type"] in ("Drafted", "Admitted")}
-    assert len(named) == 5  # one of them with a rule
-    assert all((folder / "run" / "objects" / digest).exists() for digest in named)
-
-
-@pytest.mark.long
 def test_a_second_run_begins_from_what_the_first_found(ended: tuple[Path, Ended]) -> None:
     folder, _ = ended
-    second = tunesmith(folder, "tune", "problem", "--no-cache", "--prior-run", "run", "--out", "second")
-    assert second.code == 0, second.err
-    (primed,) = [e["event"] for e in journal(folder / "second") if e["type"] == "Primed"]
+    expect_success(folder, "tune", "problem", "--no-cache", "--prior-run", "run", "--out", "second")
+    (primed,) = events_in(folder / "second", "Primed")
     assert {name for name, _ in primed["rows"][0][0]["items"]} == {"BLOCK", "VEC", "KEEP"}
 
 
 def test_an_author_that_declines_leaves_the_original_and_says_so(tmp_path: Path) -> None:
     kernel = tiny.FAKE_KERNEL + written.scripted("refuses", "wide", why="there is no loop")
     written.problem(tmp_path / "problem", kernel)
-    run = tunesmith(tmp_path, *COMMAND)
-    assert run.code == 0, run.err
+    run = expect_success(tmp_path, *COMMAND)
     says(run.out, "delivered", "nothing, the original stays")
     assert "no template: there is no loop" in (tmp_path / "run" / "report.md").read_text()
     assert not (tmp_path / "run" / "template.fake").exists()
-    assert json.loads((tmp_path / "run" / "report.json").read_text())["general"] is None
+    assert report_in(tmp_path / "run")["general"] is None
 
 
 @pytest.mark.long
@@ -105,9 +94,8 @@ def test_where_the_device_is_absent_the_first_template_is_written_and_built(tmp_
     kinds = [e["type"] for e in journal(tmp_path / "run")]
     assert kinds[:4] == ["Started", "Surveyed", "Decided", "Drafted"]  # the original is built first
     assert kinds.count("Surveyed") == 10
-    resumed = tunesmith(tmp_path, "resume", "run")
-    assert resumed.code == 0, resumed.err
-    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    expect_success(tmp_path, "resume", "run")
+    report = report_in(tmp_path / "run")
     assert report["general"] == {"BLOCK": 32, "VEC": 4, "KEEP": 1}
 
 
@@ -115,8 +103,7 @@ class TestTemplate:
     @pytest.mark.long
     def test_is_written_to_stdout_or_a_file(self, tmp_path: Path) -> None:
         written.problem(tmp_path / "problem")
-        ended = tunesmith(tmp_path, "template", "problem", "--moves", "wide")
-        assert ended.code == 0, ended.err
+        ended = expect_success(tmp_path, "template", "problem", "--moves", "wide")
         assert ended.out == written.WIDE
         assert "9 configurations" in ended.err
         done = tunesmith(tmp_path, "template", "problem", "--moves", "wide", "--out", "mine.fake")
@@ -132,8 +119,7 @@ class TestTemplate:
         assert shown["template"] == written.KEEP
         assert shown["moves"] == ["wide", "slow", "keep"]
         assert shown["refused"] == [["split", written.TOO_SHORT]]
-        none = tunesmith(tmp_path, "template", "problem", "--moves", "split", "--json")
-        assert none.code == 0
+        none = expect_success(tmp_path, "template", "problem", "--moves", "split", "--json")
         assert (none.json["template"], none.json["declined"]) == (None, written.TOO_SHORT)
 
     def test_moves_are_known_by_name(self, tmp_path: Path) -> None:
@@ -147,8 +133,7 @@ class TestTemplate:
 
 def test_explain_names_what_applies_and_what_does_not(tmp_path: Path) -> None:
     written.problem(tmp_path / "problem")
-    ended = tunesmith(tmp_path, "explain", "problem")
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "explain", "problem")
     says(ended.out, "moves that apply", "simulated device", "wide, slow, keep")
     says(ended.out, "split", "not apply", written.TOO_SHORT)
     assert tunesmith(tmp_path, "explain", "problem", "--json").json["moves"] == ["wide", "slow", "keep"]

@@ -6,12 +6,11 @@ python -m tests.golden.shown [GROUP]...       writes `shown-GROUP.tar.xz` anew; 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from tests.benchmarks import shown as benchmarks
 from tests.core.agents import shown as prompts
 from tests.core.deliver.shown import comparisons, deliveries, exports, reports
-from tests.golden.archive import first_difference, read_archive, write_archive
+from tests.golden.archive import archive_of, first_difference, read_archive, write_archive
 
 GROUPS = {
     "reports": reports.pages,
@@ -21,10 +20,6 @@ GROUPS = {
     "prompts": prompts.pages,
     "benchmarks": benchmarks.pages,
 }
-
-
-def archive_of(group: str) -> Path:
-    return Path(__file__).with_name(f"shown-{group}.tar.xz")
 
 
 def texts_of(group: str) -> dict[str, bytes]:

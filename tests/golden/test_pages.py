@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.golden import pages, shown
-from tests.golden.archive import first_difference, read_archive
+from tests.golden.archive import archive_of, first_difference, read_archive
 from tests.golden.faults import READERS, differences
 
 
@@ -19,7 +19,7 @@ def test_pages() -> None:
 
 @pytest.mark.parametrize("group", shown.GROUPS)
 def test_what_is_shown_of_made_up_results(group: str) -> None:
-    assert first_difference(read_archive(shown.archive_of(group)), shown.texts_of(group)) == ""
+    assert first_difference(read_archive(archive_of(group)), shown.texts_of(group)) == ""
 
 
 @pytest.mark.parametrize("reader", READERS)

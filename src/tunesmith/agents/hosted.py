@@ -1,6 +1,6 @@
 """Models behind a network: any endpoint that speaks OpenAI's protocol, and Anthropic's.
 
-Replies are streamed (`streaming`). History, retries and budgets are the loop's, so that they are in the
+Replies are streamed. History, retries and budgets are the loop's, so that they are in the
 journal. Keys come from the environment, and are cut out of what we repeat.
 """
 
@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import httpx2
@@ -97,7 +97,6 @@ class Hosted:
         try:
             if self.provider == "anthropic":
                 import anthropic  # noqa: F401
-
         except ImportError as error:
             raise BadInput(f"the model {self.name} cannot be used: {error}", hint=HINT) from error
 
@@ -107,16 +106,16 @@ class Hosted:
     def ask(self, request: Request) -> tuple[Reply | NoReply, Arrival]:
         """The reply, and how it came."""
         self.prepare()
-
-        own = (self.provider, self.model, self.url, self._key, self.effort, self.seconds, self.stall)
-        said, stable = request.messages, self._stable(request)
-        incoming = Incoming(Endpoint(*own), said, request.most_tokens, stable)
+        endpoint = Endpoint(
+            self.provider, self.model, self.url, self._key, self.effort, self.seconds, self.stall
+        )
+        incoming = Incoming(endpoint, request.messages, request.most_tokens, self._stable(request))
         try:
             incoming.start()
             self._follow(incoming, request)
         finally:  # also after Ctrl-C, which finds us waiting
             incoming.cancel()
-        found, came = self._answer(request, incoming.arrival), incoming.arrival
+        found, came = self._conclude_reply(request, incoming.arrival), incoming.arrival
         if isinstance(found, NoReply):  # it may have to be paid for all the same
             found = replace(found, usage=came.usage, came=came.length + came.thought)
         return found, came
@@ -132,7 +131,7 @@ class Hosted:
                 next_note = max(next_note + FIRST_NOTE, seconds * SLOWER)
                 self.tell(f"request {request.number} ({request.role}): {progress_text(self.name, arrival)}")
 
-    def _answer(self, request: Request, arrival: Arrival) -> Reply | NoReply:
+    def _conclude_reply(self, request: Request, arrival: Arrival) -> Reply | NoReply:
         """A reply that is whole; one that is not, if it holds what was asked for; else why there is none."""
         text = arrival.text
         if len(self._key) >= 6:
@@ -165,11 +164,9 @@ class Hosted:
         if arrival.fault:
             return NoReply(self._said(arrival.fault + came))
         if arrival.elsewhere:
-            where = (
-                f"it sends us to {flatten_text(arrival.elsewhere)}, and a key goes nowhere "
-                "but where it was named for"
-            )
-            return NoReply(self._said(f"{where}; name that address if it is right"), lasts=True)
+            where = f"it sends us to {flatten_text(arrival.elsewhere)}"
+            why = "a key goes nowhere but where it was named for; name that address if it is right"
+            return NoReply(self._said(f"{where}, and {why}"), lasts=True)
         if isinstance(error, ModelAPIError):
             rejected = isinstance(error, ModelRequestRejectedError | ModelQuotaExceededError)
             lasts = rejected or getattr(error, "status_code", None) in LASTING
@@ -216,13 +213,10 @@ def progress_text(name: str, arrival: Arrival) -> str:
 
 def _has_full_answer(text: str, expects: Expects) -> bool:
     """Whether what came before a stream broke off has all that was asked for: an object, or a whole file."""
-    begin, end = text.find("{"), text.rfind("}")
-    is_object = False
-    if 0 <= begin < end:
-        try:
-            is_object = isinstance(json.loads(text[begin : end + 1]), dict)
-        except (ValueError, RecursionError):
-            is_object = False
+    try:
+        is_object = isinstance(json.loads(text[text.find("{") : text.rfind("}") + 1]), dict)
+    except (ValueError, RecursionError):
+        is_object = False
     fences = len(_FENCE.findall(text))
     is_file = fences > 0 and fences % 2 == 0
     return is_object if expects == "json" else is_file or (expects == "turn" and is_object)
@@ -243,14 +237,6 @@ def _root_cause(error: BaseException) -> str:
 def _valid_retry_delay(asked: float | None) -> float | None:
     """What the other side asks for, where it is a time."""
     return asked if asked is not None and math.isfinite(asked) and asked >= 0 else None
-
-
-# -- A reply while it arrives: one request on a loop and a thread of its own, and limits on all that the
-# other side decides: how long it takes, how much it sends, where it sends us.
-#
-# Through pydantic-ai's direct requests, which translate and nothing more. Imported when a model is first
-# asked,
-# because that takes seconds.
 
 
 MOST_BYTES = 64 << 20  # of an answer on the wire: a token has some 400 bytes around it
@@ -443,7 +429,7 @@ def _load_ssl_context() -> ssl.SSLContext:
 
 
 def _looked_at(arrival: Arrival) -> Any:
-    async def look(response: httpx2.Response) -> None:
+    async def note_headers(response: httpx2.Response) -> None:
         arrival.kind = response.headers.get("content-type", "")
         arrival.elsewhere = response.headers.get("location", "") if response.is_redirect else ""
         packed = response.headers.get("content-encoding", "").strip().lower()
@@ -453,19 +439,18 @@ def _looked_at(arrival: Arrival) -> Any:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Limited(response.stream, arrival)
 
-    return look
+    return note_headers
 
 
 class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc]
     """Bytes as they come, so many at most, and so many at most without the end of an event."""
 
-    def __init__(self, own: httpx2.AsyncByteStream, arrival: Arrival) -> None:
-        self._own = own
-        self._arrival = arrival
+    def __init__(self, stream: httpx2.AsyncByteStream, arrival: Arrival) -> None:
+        self._stream, self._arrival = stream, arrival
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = since = lines = 0
-        async for chunk in self._own:
+        async for chunk in self._stream:
             before = self._arrival.tail
             seen = before + chunk
             self._arrival.tail = seen[-64:]
@@ -486,7 +471,7 @@ class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc]
             yield chunk
 
     async def aclose(self) -> None:
-        await self._own.aclose()
+        await self._stream.aclose()
 
 
 # -- clients and messages -----------------------------------------------------------------------------------
@@ -500,7 +485,7 @@ class _CountedResponse(OpenAIStreamedResponse):  # type: ignore[misc]
     def _map_usage(self, response: Any) -> RequestUsage:
         return RequestUsage()
 
-    def _map_chunk_provider_details(self, chunk: Any) -> dict[str, Any] | None:
+    def _map_chunk_provider_details(self, chunk: Any) -> dict[str, object] | None:
         dump = getattr(chunk.usage, "model_dump", None)
         return {"usage": dump(warnings=False)} if dump is not None else None
 
@@ -512,17 +497,15 @@ class _CountedModel(OpenAIChatModel):  # type: ignore[misc]
 
 
 def _make_model(endpoint: Endpoint, http: httpx2.AsyncClient, most_tokens: int) -> tuple[Any, Any]:
-    own: dict[str, Any] = {"api_key": endpoint.key or "none", "base_url": endpoint.url or None}
-    own |= {"max_retries": 0, "http_client": http, "timeout": http.timeout}
+    connect = partial(_connect_client, endpoint.key or "none", http)
     most = most_tokens + _ROOM[endpoint.effort]
     if endpoint.provider == "anthropic":
         from anthropic import AsyncAnthropic
         from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        own["base_url"] = endpoint.url.rstrip("/").removesuffix("/v1") or None  # the client appends it
-        provider = AnthropicProvider(anthropic_client=AsyncAnthropic(**own))
-        claude = AnthropicModel(endpoint.model, provider=provider)
+        client = connect(AsyncAnthropic, endpoint.url.rstrip("/").removesuffix("/v1"))  # which it appends
+        claude = AnthropicModel(endpoint.model, provider=AnthropicProvider(anthropic_client=client))
         largest: Any = claude.profile.get("anthropic_max_output_tokens")
         settings = AnthropicModelSettings(
             max_tokens=min(most, largest or most), anthropic_cache_instructions=PREFIX
@@ -537,7 +520,13 @@ def _make_model(endpoint: Endpoint, http: httpx2.AsyncClient, most_tokens: int) 
     chosen = OpenAIChatModelSettings(max_tokens=most)
     if endpoint.effort:
         chosen["openai_reasoning_effort"] = endpoint.effort
-    return _CountedModel(endpoint.model, provider=OpenAIProvider(openai_client=AsyncOpenAI(**own))), chosen
+    provider = OpenAIProvider(openai_client=connect(AsyncOpenAI, endpoint.url))
+    return _CountedModel(endpoint.model, provider=provider), chosen
+
+
+def _connect_client(key: str, http: httpx2.AsyncClient, client: Callable[..., Any], url: str) -> Any:
+    """Retries are the loop's."""
+    return client(api_key=key, base_url=url or None, max_retries=0, http_client=http, timeout=http.timeout)
 
 
 def model_messages(said: Sequence[Message], stable: int | None) -> list[ModelMessage]:

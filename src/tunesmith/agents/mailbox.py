@@ -222,8 +222,9 @@ def write_dialogue(folder: Path, started: Started, dialogue: Iterable[Exchange])
             replies[name] = ReplyFacts(reply.usage, reply.seconds, reply.is_cut)
         elif exchange.failed:
             unanswered[name] = exchange.failed
-    own = (started.problem, started.backend, started.device.name, started.settings)
-    about = About(*own, replies, unanswered)
+    about = About(
+        started.problem, started.backend, started.device.name, started.settings, replies, unanswered
+    )
     _write_letter(folder / ABOUT, encode_json(about).decode())
 
 
@@ -270,13 +271,13 @@ class Player:
             if not self._known:
                 hint = "name a folder with files such as 0001-planner.reply.md"
                 raise BadInput(f"the recording {self.folder} holds no reply", hint=hint)
-            own, place = self._known.get(request.role, []), self._given[request.role]
-            if place >= len(own):
-                known = format_count(len(own), "reply", "replies")
+            replies, place = self._known.get(request.role, []), self._given[request.role]
+            if place >= len(replies):
+                known = format_count(len(replies), "reply", "replies")
                 why = f"the recording {self.folder} has {known} of the {request.role}"
                 return NoReply(f"{why}, and request {request.name} asks for another", lasts=True)
             self._given[request.role] += 1
-            name, found = own[place]
+            name, found = replies[place]
             return replace(found, note=self._noted(name, request)) if isinstance(found, Reply) else found
         except OSError as error:
             raise BadInput(f"the recording {self.folder} cannot be read: {error.strerror}") from error

@@ -32,7 +32,6 @@ from tunesmith.run.budget import (
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Profiled
 from tunesmith.run.figures import best_so_far, candidate_speedups
-from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.prior import best_config, diagnoses_in_view, in_view
 from tunesmith.run.race import sound_scores
@@ -140,12 +139,9 @@ def memory_rate(device: Device) -> float | None:
 
 
 def _best_seconds(state: State, workload: str) -> float | None:
-    timed = (o.result(workload) for o in (*state.outcomes, *_baseline_outcomes(state)))
+    baseline = () if state.baseline is None else (state.baseline.outcome,)
+    timed = (o.result(workload) for o in (*state.outcomes, *baseline))
     return min((r.timing.seconds for r in timed if r is not None and r.ok and r.timing), default=None)
-
-
-def _baseline_outcomes(state: State) -> Iterable[Outcome]:
-    return () if state.baseline is None else (state.baseline.outcome,)
 
 
 def problem_part(problem: Problem, state: State) -> PromptPart:
@@ -263,30 +259,31 @@ def _accuracy_rules(problem: Problem) -> list[str]:
 
 def device_part(device: Device) -> PromptPart:
     """Limits under the names that a template's expressions may use, with their units."""
-    own = device.limits
+    limits = device.limits
     lines = [
         f"{device.name} ({device.kind}, {device.platform})",
-        f"- device.sms = {own.sms} {'cores' if device.is_host else 'multiprocessors'}, "
-        f"device.warp = {own.warp}",
-        f"- a block: device.max_threads = {own.max_threads} threads {own.max_block}, "
-        f"device.shared = {own.shared} bytes of shared (local) memory; a grid: {own.max_grid} blocks at most",
+        f"- device.sms = {limits.sms} {'cores' if device.is_host else 'multiprocessors'}, "
+        f"device.warp = {limits.warp}",
+        f"- a block: device.max_threads = {limits.max_threads} threads {limits.max_block}, "
+        f"device.shared = {limits.shared} bytes of shared (local) memory; a grid: "
+        f"{limits.max_grid} blocks at most",
     ]
-    if own.threads_per_sm:
+    if limits.threads_per_sm:
         lines.append(
-            f"- a multiprocessor: device.threads_per_sm = {own.threads_per_sm}, device.blocks_per_sm = "
-            f"{own.blocks_per_sm}, device.registers_per_sm = {own.registers_per_sm}, device.shared_per_sm = "
-            f"{own.shared_per_sm} bytes"
-            + (f"; device.capability = {own.capability}" if own.capability else "")
+            f"- a multiprocessor: device.threads_per_sm = {limits.threads_per_sm}, device.blocks_per_sm = "
+            f"{limits.blocks_per_sm}, device.registers_per_sm = {limits.registers_per_sm}, "
+            f"device.shared_per_sm = {limits.shared_per_sm} bytes"
+            + (f"; device.capability = {limits.capability}" if limits.capability else "")
         )
-        if own.capability:
+        if limits.capability:
             lines.append(
                 "- static `__shared__` arrays have at most 49152 bytes; more, up to device.shared, as "
                 "`extern __shared__` with `shared` in [launch]"
             )
-    if own.capability >= 90:
+    if limits.capability >= 90:
         lines.append(f"- a cluster: {LARGEST_CLUSTER} blocks at most, which run at once")
-    if own.llc:
-        lines.append(f"- last-level cache: device.llc = {own.llc} bytes")
+    if limits.llc:
+        lines.append(f"- last-level cache: device.llc = {limits.llc} bytes")
     if device.is_host:
         lines.append(
             "- it is a CPU: one core runs a work-group, its work-items one after another in a loop that the "
@@ -319,13 +316,13 @@ HIP_RULES = (
 def build_part(problem: Problem, state: State) -> PromptPart:
     """What the compiler really gets, and what a source may ask of it."""
     kernel = problem.kernel
-    own: tuple[str, ...] = OPENCL_RULES
+    rules: tuple[str, ...] = OPENCL_RULES
     flags = "begin with `-cl-`"
     if kernel.language == languages.HIP.name:
-        own, flags = HIP_RULES, _HIP_FLAGS
+        rules, flags = HIP_RULES, _HIP_FLAGS
     elif not languages.find_language(kernel.language).is_native:
-        own, flags = _cuda_rules(state), _CUDA_FLAGS
-    lines = [f"{_compiler_line(problem, state)}; flags in `[build]` {flags}", *own]
+        rules, flags = _cuda_rules(state), _CUDA_FLAGS
+    lines = [f"{_compiler_line(problem, state)}; flags in `[build]` {flags}", *rules]
     return PromptPart("How it is built", "\n".join(lines))
 
 
@@ -471,10 +468,6 @@ def offer_line(offer: Offer, shared: Mapping[str, str] | None = None) -> str:
     return f"- {offer.name}: {' '.join(filter(None, parts))}"
 
 
-# -- What roles are told of what was measured and tried before: times, the diagnosis, templates or
-# kernels, and rounds.
-
-
 NO_COUNTERS = "no hardware counters"  # how a note begins that is of use only where nothing else is known
 WHOLE = 2  # of the latest rounds; older ones give way to a line each
 FINDINGS = 6  # of a diagnosis
@@ -555,15 +548,15 @@ def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
         score, config = max(scored, key=lambda pair: pair[0])
         before = timed.get(workload.name)
 
-        own = max((found for found, other in scored if other == general), default=None)
+        in_mean = max((found for found, other in scored if other == general), default=None)
         takes = _format_expected_time(score, before, least.get(workload.name))
         line = (
             f"- {workload.name}: {speedup_from_log(score):.2f}× at best{takes}, with "
             f"{_describe_config(config)}"
         )
-        if config != general and own is not None:
-            takes = _format_expected_time(own, before, least.get(workload.name))
-            line += f"; {speedup_from_log(own):.2f}×{takes} with the best in the mean"
+        if config != general and in_mean is not None:
+            takes = _format_expected_time(in_mean, before, least.get(workload.name))
+            line += f"; {speedup_from_log(in_mean):.2f}×{takes} with the best in the mean"
         lines.append(line)
     return lines
 
@@ -605,11 +598,11 @@ def _cluster_lines(state: State, config: Config | None) -> list[str]:
 
 def _by_value(problem: Problem, state: State, best: Config) -> list[str]:
     """For each parameter of the best template: the best that was tried with each of its values."""
-    own = [t for t in sound_scores(problem, state) if t.config.candidate == best.candidate]
+    tried = [t for t in sound_scores(problem, state) if t.config.candidate == best.candidate]
     lines = []
     for name, _ in best.items:
         found: dict[int, float] = {}
-        for t in own:
+        for t in tried:
             if t.score is not None:
                 found[t.config[name]] = max(found.get(t.config[name], t.score), t.score)
         if len(found) > 1:
@@ -620,8 +613,8 @@ def _by_value(problem: Problem, state: State, best: Config) -> list[str]:
 
 def _failure_lines(state: State, candidate: str) -> list[str]:
     """Configurations of a template that gave no time, and the first of them in its own words."""
-    own = state.searched.of(("of", candidate))
-    bad = [(o, r) for o in own if (r := next((r for r in o.results if not r.ok), None))]
+    outcomes = state.searched.of(("of", candidate))
+    bad = [(o, r) for o in outcomes if (r := next((r for r in o.results if not r.ok), None))]
     if not bad:
         return []
     counts = ", ".join(f"{n} {status}" for status, n in Counter(str(r.status) for _, r in bad).items())
@@ -639,8 +632,8 @@ def diagnosis_part(problem: Problem, state: State) -> PromptPart:
     for name, diagnosis in found.items():
         alike.setdefault((diagnosis.bound, _finding_lines(diagnosis)), {})[name] = diagnosis
     several = [
-        f"{', '.join(own)}: bound by {bound}{words or _without_fault(own)}"
-        for (bound, words), own in alike.items()
+        f"{', '.join(names)}: bound by {bound}{words or _without_fault(names)}"
+        for (bound, words), names in alike.items()
     ]
     text = "\n\n".join(several)
     short = "\n".join(f"- {name}: {diagnosis.summary}" for name, diagnosis in found.items())
@@ -689,10 +682,10 @@ def base_part(problem: Problem, state: State, templates: Templates, base: Candid
 
 def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
     """Time and speed-up of a concrete kernel at each workload; where it does not run, why."""
-    own = state.searched.of(Config((), candidate))
-    if not own:
+    outcomes = state.searched.of(Config((), candidate))
+    if not outcomes:
         return ["It has not been measured."]
-    outcome = own[-1]
+    outcome = outcomes[-1]
     speedups, lines = Yardstick(state).speedups(outcome), []
     for workload in problem.workloads:
         found = outcome.result(workload.name)
@@ -714,10 +707,7 @@ def candidates_part(problem: Problem, state: State) -> PromptPart:
         none = "refused by the full check" if is_refused else "nothing measured"
         gain = f"{scored[c.id]:.2f}×" if c.id in scored else none
         if is_concrete(state):
-            by, status = (
-                "",
-                f"right, {gain}" if c.id in scored else none if is_refused else "turned away",
-            )
+            by, status = ("", f"right, {gain}" if c.id in scored else none if is_refused else "turned away")
         else:
             by, status = _author_phrase(state, c), f"{c.status}, {gain}"
         lines.append(f"- {word} {c.id or 'given'} from {base}{by}: {status}")

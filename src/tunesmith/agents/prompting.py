@@ -180,14 +180,6 @@ def decode_reply(text: str, kind: type[T]) -> T | Unusable:
         return Unusable(f"the reply is no JSON: {error}")
 
 
-def split_reply(reply: Reply) -> tuple[str | None, list[str]]:
-    """The text of a JSON object that stands in a fence or outside of fences, and the other closed fences."""
-    blocks, around, _ = _split_fences(reply.text[:LONGEST])
-    inside = next((b for b in blocks if b.lstrip().startswith("{")), None)
-    outside = _extract_braces("\n".join(line for line in around if line is not None))
-    return inside or outside, [block for block in blocks if block is not inside]
-
-
 def _list_allowed_words(error: str, kind: type) -> str:
     """The words of which one must stand where another does; empty where it is about something else."""
     found = _NO_SUCH_WORD.match(error)

@@ -6,11 +6,10 @@ concrete kernels, decides. (A tester: `tester`.) Whatever they say, the lab has 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tunesmith.agents import material, prompting
-from tunesmith.agents import material as task
 from tunesmith.agents.prompting import (
     REPAIRS,
     NoAnswer,
@@ -35,10 +34,6 @@ from tunesmith.run.events import Decided, Exchange, Extended, Question, Reply
 from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Refactoring, Written
 from tunesmith.run.rounds import leading_candidate, plain_problem, problem_of
 from tunesmith.run.state import Candidate, State
-
-# -- The expert as a colleague: an author is handed the template that a program makes by moves, and
-# changes one thing in it.
-
 
 EXPERT = "expert"  # as the base of a plan
 
@@ -95,12 +90,8 @@ def plan_lines(decision: Decided, moves: Catalogue) -> list[str]:
         lines.append(f"Made by a program already: {', '.join(decision.moves)}.")
     elif decision.moves:
         lines.append("With these choices; names, values and places are a program's proposal:")
-        lines += _offer_lines(decision.moves, moves)
+        lines += [material.offer_line(moves.offer(name)) for name in decision.moves]
     return lines
-
-
-def _offer_lines(names: Sequence[str], moves: Catalogue) -> list[str]:
-    return [material.offer_line(moves.offer(name)) for name in names]
 
 
 MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
@@ -120,16 +111,16 @@ class ModelAnalyst:
             return None
 
         def first() -> Question:
-            parts, now = (
-                material.task_parts(self.problem, state),
-                material.standing_parts(self.problem, state),
-            )
-            rounds = material.round_parts(self.problem, state)
-            return of_role("analyst", self.prompt, parts, "json", prompting.ANALYSIS, [*rounds, *now])
+            parts = material.task_parts(self.problem, state)
+            now = [*material.round_parts(self.problem, state), *material.standing_parts(self.problem, state)]
+            return of_role("analyst", self.prompt, parts, "json", prompting.ANALYSIS, now)
 
-        said = state.this_turn("analyst")
         found = settle_turn(
-            "analyst", said, REPAIRS, lambda reply: read_json(reply, prompting.Analysis), first
+            "analyst",
+            state.this_turn("analyst"),
+            REPAIRS,
+            lambda reply: read_json(reply, prompting.Analysis),
+            first,
         )
         return found if isinstance(found, Question) else None
 
@@ -169,8 +160,8 @@ def analysis_text(exchange: Exchange) -> str:
     if isinstance(found, Unusable):
         return f"the analyst's reply cannot be used: {found.reason}"
     text = "\n".join(m.text for m in exchange.request.messages if m.speaker == "user")
-    own = exchange.request.example  # whose numbers, as those of the instructions, are nobody's
-    given = set(_NUMBER.findall(text.replace(own, "") if own else text))
+    example = exchange.request.example  # whose numbers, as those of the instructions, are nobody's
+    given = set(_NUMBER.findall(text.replace(example, "") if example else text))
     shown = [line for line in found.evidence if set(_NUMBER.findall(line)) <= given]
     made_up = len(found.evidence) - len(shown)
     lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MOST_EVIDENCE])]
@@ -395,8 +386,8 @@ class ModelPlanner(PlanningModel):
             return Unusable("nobody here writes by words: name moves, out of those that are available")
         if not plan.what.strip():
             return Unusable("`what` is empty: say what the author is to change, or name moves")
-        own = base.id if base else ""
-        return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
+        base_id = base.id if base else ""
+        return Decided("refactor", plan.why, (), base_id, what=plan.what, expected=plan.expected_gain)
 
     def _base(self, plan: PlanReply, state: State) -> Candidate | Unusable | None:
         """None: the original. What was turned away is nobody's base."""
@@ -419,9 +410,8 @@ class ModelPlanner(PlanningModel):
             return Unusable(f"{unknown[0]!r} {reason}; available are: {known}")
         # Moves start from the original: a base has some of them, or is a model's, which has none.
         chosen = tuple(dict.fromkeys((*(base.moves if base else ()), *plan.moves)))
-        own = base.id if base is not None and base.moves else ""
-        gain = plan.expected_gain
-        return Decided("refactor", plan.why, chosen, own, what=plan.what, expected=gain, by_moves=True)
+        base_id, gain = base.id if base is not None and base.moves else "", plan.expected_gain
+        return Decided("refactor", plan.why, chosen, base_id, what=plan.what, expected=gain, by_moves=True)
 
 
 def _further_search(plan: PlanReply, base: Candidate | None, state: State) -> Decided | Unusable:
@@ -443,7 +433,7 @@ class RewritePlanner(PlanningModel):
         if (measure := to_measure(state)) is not None:
             return measure
         base = last_written(state) if state.settings.linear else leading_candidate(self.problem, state)
-        own = base.id if base else ""
+        base_id = base.id if base else ""
 
         def read(reply: Reply) -> Decided | Unusable:
             plan = read_json(reply, prompting.RewriteReply)
@@ -453,7 +443,7 @@ class RewritePlanner(PlanningModel):
                 return Decided("finish", plan.why)
             if not plan.what.strip():
                 return Unusable("`what` is empty: say what the author is to change")
-            return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
+            return Decided("refactor", plan.why, (), base_id, what=plan.what, expected=plan.expected_gain)
 
         def written() -> list[PromptPart]:
             every = [material.candidates_part(self.problem, state)] if state.candidates else []
@@ -467,16 +457,13 @@ class RewritePlanner(PlanningModel):
         if found.is_silent and last is not None and last.reply is None:
             return Decided("finish", f"neither planner nor author answers: {found.why}")
         reason = f"{found.what} ({found.why}); the author chooses"
-        return Decided("refactor", reason, (), own, what=OWN_CHOICE)
+        return Decided("refactor", reason, (), base_id, what=OWN_CHOICE)
 
 
 def to_measure(state: State) -> Decided | None:
     """A kernel that the gate let in is measured before anything else is decided."""
     waiting = [c for c in state.candidates if c.status == "admitted"]
     return Decided("search", f"kernel {waiting[-1].id} is right", (), waiting[-1].id) if waiting else None
-
-
-# -- A model as tester: it adds cases inside the contract, and can neither remove nor loosen any.
 
 
 @dataclass(frozen=True)
@@ -548,9 +535,9 @@ class PlainKernels:
         kernel = state.plain_kernel
         if kernel is None:
             return self.of_original
-        own = problem_of(self.problem, self.templates, kernel)
+        found = self.of_problem(problem_of(self.problem, self.templates, kernel))
         called = f"template {kernel.id}, the kernel written plainly"
-        return replace(self.of_problem(own), of=called, text=self.templates.text(kernel))
+        return replace(found, of=called, text=self.templates.text(kernel))
 
     def words(self, state: State) -> str:
         """What planners are told of it; empty where there is no use for it, or nobody to do it."""
@@ -588,7 +575,7 @@ class PlainKernels:
         if not set(found.available) - set(before.available):
             known = ", ".join(found.available) or "none"
             fault = f"the program reads it, and has no move for it that it did not have before ({known})"
-            return "\n".join([f"{fault}:", *task.refused_lines(found)[:_SHOWN]])
+            return "\n".join([f"{fault}:", *material.refused_lines(found)[:_SHOWN]])
         return None
 
 
@@ -600,7 +587,7 @@ def _form_fault(problem: Problem, template: Template) -> str | None:
         "[workspace]": template.workspace,
         "[build]": template.flags,
     }
-    if there := [title for title, own in more.items() if own]:
+    if there := [title for title, declared in more.items() if declared]:
         return f"a plain kernel declares its launch and nothing else: leave out {', '.join(there)}"
     wanted, got = ([(one.entry, one.args) for one in whose.launches] for whose in (problem, template))
     if wanted != got:
@@ -618,14 +605,14 @@ class PlainingAuthor(ModelAuthor):
 
     def _stable(self, state: State) -> list[PromptPart]:
         moves = self.catalogue()
-        stops = [f"- {line}" for line in moves.beyond] or task.refused_lines(moves)
+        stops = [f"- {line}" for line in moves.beyond] or material.refused_lines(moves)
         return [
-            *task.kernel_parts(self.problem),
-            task.problem_part(self.problem, state),
+            *material.kernel_parts(self.problem),
+            material.problem_part(self.problem, state),
             PromptPart("What keeps the program from reading it, or from its moves", "\n".join(stops)),
-            task.device_part(state.device),
-            task.plain_build_part(self.problem, state),
-            task.tested_part(self.problem, state),
+            material.device_part(state.device),
+            material.plain_build_part(self.problem, state),
+            material.tested_part(self.problem, state),
         ]
 
     def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
@@ -638,11 +625,11 @@ class OnPlain:
     """An author by moves, for the plain kernel whatever it is asked about."""
 
     author: Author
-    own: Problem
+    plain: Problem
 
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
         del problem
-        return self.author.write(task, self.own, device)
+        return self.author.write(task, self.plain, device)
 
 
 @dataclass(frozen=True)
@@ -690,11 +677,9 @@ class PlainPlanner(ModelPlanner):
         return " ".join(filter(None, [super()._colleague_words(state), self.kernels.words(state)]))
 
     def _decide_refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
-        return (
-            self.kernels.decision(plan, state)
-            if plan.base == PLAIN
-            else super()._decide_refactoring(plan, state)
-        )
+        if plan.base == PLAIN:
+            return self.kernels.decision(plan, state)
+        return super()._decide_refactoring(plan, state)
 
 
 @dataclass(frozen=True)

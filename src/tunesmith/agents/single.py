@@ -114,14 +114,17 @@ class SingleWriter(ModelAuthor):
     def _news(self, state: State) -> list[PromptPart]:
         """What came of the round before this one."""
         last = round_reports(self.problem, state)[-2]
-        own = last.drafts[-1].template if last.drafts else ""
+        kernel = last.drafts[-1].template if last.drafts else ""
         lines = [f"Result: {shorten_middle(last.verdict, material.LONGEST_REASON)}"]
-        if own and last.speedup is not None:
-            lines = [f"Kernel {own} is right.", *material.measured_lines(self.problem, state, own), *lines]
+        if kernel and last.speedup is not None:
+            measured = material.measured_lines(self.problem, state, kernel)
+            lines = [f"Kernel {kernel} is right.", *measured, *lines]
         seen = in_view(self.problem, state)
-        is_seen = seen is not None and seen.candidate == own
+        is_seen = seen is not None and seen.candidate == kernel
         return [
-            PromptPart(f"The laboratory on {f'kernel {own}' if own else 'your reply'}", "\n".join(lines)),
+            PromptPart(
+                f"The laboratory on {f'kernel {kernel}' if kernel else 'your reply'}", "\n".join(lines)
+            ),
             *([material.diagnosis_part(self.problem, state)] if is_seen else []),
             PromptPart(
                 "Your turn", f"So far {material.best_line(self.problem, state)}. {_turn_words(state)}"
@@ -144,10 +147,10 @@ class SingleWriter(ModelAuthor):
 
     def _quote_reply(self, state: State, last: Exchange, reply: Reply) -> str:
         """The last reply; of one beyond measure its kernel, if that is right, or its beginning and end."""
-        own = last_written(state)
-        is_right = own is not None and own.admitted is not None and last.drafts < state.drafts()
-        if own is not None and is_right and len(reply.text) > prompting.QUOTED:
-            return f"{words_around(reply.text)}\n\n{fence_with_backticks(self.templates.text(own))}"
+        kernel = last_written(state)
+        is_right = kernel is not None and kernel.admitted is not None and last.drafts < state.drafts()
+        if kernel is not None and is_right and len(reply.text) > prompting.QUOTED:
+            return f"{words_around(reply.text)}\n\n{fence_with_backticks(self.templates.text(kernel))}"
         return shorten_middle(reply.text, prompting.QUOTED) or "(nothing)"
 
     def _example(self) -> str:

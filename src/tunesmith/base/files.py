@@ -24,7 +24,6 @@ AGAIN = "run the same command again"
 MOST_BYTES = 1 << 31  # of a file that is read whole
 ROOM = 1 << 20  # bytes that a compiler needs at least
 _PART = ".part"
-_OWN = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @contextlib.contextmanager
@@ -53,7 +52,7 @@ def open_plain(path: Path, flags: int, mode: int = 0o644) -> int:
     """A descriptor of a regular file, whatever lies there instead. A pipe that nobody writes to does not
     keep us waiting."""
     try:
-        descriptor = os.open(path, flags | _OWN | os.O_NONBLOCK, mode)
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise NotPlain(errno.ELOOP, "it is a link, which is not followed", str(path)) from error
@@ -172,8 +171,8 @@ def folder_names(names: Sequence[str]) -> tuple[str, ...]:
     """Distinct, in their order: the second of a name gets a number that no other one has."""
     found: list[str] = []
     for name in names:
-        number, own = 2, name
-        while own in found or (own != name and own in names):
-            own, number = f"{name}-{number}", number + 1
-        found.append(own)
+        number, numbered = 2, name
+        while numbered in found or (numbered != name and numbered in names):
+            numbered, number = f"{name}-{number}", number + 1
+        found.append(numbered)
     return tuple(found)

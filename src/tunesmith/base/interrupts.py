@@ -28,23 +28,22 @@ def once() -> Callable[[int, object], None]:
 def end_when_asked() -> None:
     """For a whole program: whoever asks, however often, gets the same clean-up as for one Ctrl-C."""
     handle = once()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup says so
-            signal.signal(number, handle)
+    for number in _heeded_signals():
+        signal.signal(number, handle)
 
 
 @contextmanager
 def interrupted_once() -> Iterator[None]:
     """For one call inside somebody's program, whose own handler is left alone where it has one."""
-    own = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or own is not signal.default_int_handler:
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
         yield
         return
     signal.signal(signal.SIGINT, once())
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, own)
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -63,13 +62,17 @@ def counted_requests() -> Iterator[Callable[[], int]]:
         except KeyboardInterrupt:
             count += 1
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
-    heeded = [number for number, own in before.items() if own is not signal.SIG_IGN]  # nohup says so
-    for number in heeded:
+    before = {number: signal.getsignal(number) for number in _heeded_signals()}
+    for number in before:
         signal.signal(number, note)
     try:
         yield lambda: count
     finally:
-        for number in heeded:
-            signal.signal(number, before[number])
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heeded_signals() -> list[signal.Signals]:
+    """Those that ask a program to end, as far as it was not told to ignore them, as nohup does."""
+    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return [number for number in asking if signal.getsignal(number) is not signal.SIG_IGN]

@@ -6,6 +6,7 @@ A package of somebody else's names it in its metadata, in the group `tunesmith.<
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -20,57 +21,33 @@ if TYPE_CHECKING:
 
 # The order is that in which people are shown them; of backends the first that runs a language is its own.
 TABLE: Mapping[str, Mapping[str, str]] = {
-    "commands": {  # a function with the options of a command, and its first sentence; or a Typer app
-        "init": "tunesmith.cli.app:init "
-        'Draft a problem folder from a kernel source; "FILL" stands where only you know.',
-        "check": "tunesmith.cli.app:check "
-        "Validate a problem, build its kernel and prove it right over the contract's edges.",
-        "template": "tunesmith.cli.app:template "
-        "Write a template: the expert's of a kernel, or the one that won in a run; nothing is built or run.",
-        "explain": "tunesmith.cli.app:explain "
-        "Show what the expert reads in a kernel, what stands in the way, and which moves apply to it.",
-        "tune": "tunesmith.cli.runs:tune "
-        "Make templates of the kernel, search them on the device and deliver the verified winners.",
-        "retune": "tunesmith.cli.runs:retune "
-        "Search a stored template again, with no model: another device, another driver, other sizes.",
-        "resume": "tunesmith.cli.runs:resume Go on with runs that were interrupted, exactly where they were.",
-        "report": "tunesmith.cli.runs:report "
-        "Show the report of a run, finished, at work or stopped: what was verified, on one screen.",
-        "watch": "tunesmith.plugins.watch.commands:watch "
-        "Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint.",
-        "verify": "tunesmith.cli.runs:verify "
-        "Check what a run's certificate claims: by its files anywhere, or by measuring it again.",
-        "export": (
-            "tunesmith.plugins.repo.commands:export Write what a run delivered in the "
-            "form that a program takes."
-        ),
-        "bench": "tunesmith.plugins.studies.commands:bench "
-        "Time original and tuned where they are called: eager, compiled, captured; the host's cost apart.",
-        "diff": "tunesmith.plugins.studies.commands:diff "
-        "Compare what runs of a problem deliver, workload by workload, each with the first; for CI.",
-        "compare": "tunesmith.plugins.studies.commands:compare "
-        "Compare strategies on the same problems with the same budget, repeatedly.",
-        "fleet": "tunesmith.plugins.fleet.commands:fleet "
-        "Tune many problems on many devices under one budget of device hours; the same command goes on.",
-        "profile": "tunesmith.cli.app:profile "
-        "Show how far a kernel is from what its device can do, why, and what to do about it.",
-        "capture": "tunesmith.plugins.repo.commands:capture "
-        "Run a program and see which kernels it launches, and what tuning them could give.",
-        "extract": "tunesmith.plugins.repo.commands:extract "
-        "Take a kernel out of a repository: a problem folder that stands alone.",
-        "apply": "tunesmith.plugins.repo.commands:apply "
-        "Patch the repository that a kernel was taken from; test and time it before and after.",
-        "devices": "tunesmith.cli.app:devices List the devices that kernels can run on.",
-        "doctor": "tunesmith.cli.app:doctor "
-        "Say what is usable here, and the one command that enables what is not.",
-        "mcp": "tunesmith.plugins.mcp.commands:mcp "
-        "Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method.",
-        "skill": "tunesmith.plugins.mcp.commands:skill "
-        "Write the skill that teaches coding agents to tune by this command line.",
-        "trust": "tunesmith.cli.runs:trust "
-        "Let a folder's tunesmith.toml, or a run of others, say what only you may, until it changes.",
-        "worker": "tunesmith.plugins.hosts.commands:worker_app",
+    "commands": {  # a function with the options of a command, or a Typer app
+        "init": "tunesmith.cli.app:init",
+        "extract": "tunesmith.plugins.repo.commands:extract",
+        "capture": "tunesmith.plugins.repo.commands:capture",
+        "check": "tunesmith.cli.app:check",
+        "explain": "tunesmith.cli.app:explain",
+        "template": "tunesmith.cli.app:template",
+        "profile": "tunesmith.cli.app:profile",
+        "tune": "tunesmith.cli.runs:tune",
+        "retune": "tunesmith.cli.runs:retune",
+        "resume": "tunesmith.cli.runs:resume",
+        "fleet": "tunesmith.plugins.fleet.commands:fleet",
         "library": "tunesmith.cli.library:library_app",
+        "report": "tunesmith.cli.runs:report",
+        "watch": "tunesmith.plugins.watch.commands:watch",
+        "verify": "tunesmith.cli.runs:verify",
+        "compare": "tunesmith.plugins.studies.commands:compare",
+        "diff": "tunesmith.plugins.studies.commands:diff",
+        "bench": "tunesmith.plugins.studies.commands:bench",
+        "export": "tunesmith.plugins.repo.commands:export",
+        "apply": "tunesmith.plugins.repo.commands:apply",
+        "doctor": "tunesmith.cli.app:doctor",
+        "devices": "tunesmith.cli.app:devices",
+        "trust": "tunesmith.cli.runs:trust",
+        "mcp": "tunesmith.plugins.mcp.commands:mcp",
+        "skill": "tunesmith.plugins.mcp.commands:skill",
+        "worker": "tunesmith.plugins.hosts.commands:worker_app",
     },
     "api": {  # functions of the package `tunesmith`
         "apply": "tunesmith.plugins.repo.api:apply",
@@ -107,12 +84,12 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "workers": "tunesmith.plugins.hosts.hosts:connected_hosts",
         "ray": "tunesmith.plugins.hosts.ray:connect_cluster",
     },
-    "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
-        "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR",
+    "stand_in": {  # a `DeviceStandIn` of `session.place`: checks kernels whose device is not here
+        "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR"
     },
     "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; in a folder it is a file
     "checks": {  # what `doctor` tries beside the core
-        "capture": "tunesmith.plugins.repo.capture.capture:examine_capture",
+        "capture": "tunesmith.plugins.repo.capture.capture:examine_capture"
     },
 }
 
@@ -142,6 +119,15 @@ def module_of(group: str, name: str) -> str:
 def plugin_words(group: str, name: str) -> str:
     """What the table says of one of ours beside where it is."""
     return TABLE[group].get(name, "").partition(" ")[2]
+
+
+def first_sentence(name: str) -> str:
+    """Of one of our commands that is a function. Read from its text: to import it loads all that it needs."""
+    module, _, function = TABLE["commands"].get(name, "").partition(":")
+    file = _file_of(module)
+    text = file.read_text("utf-8") if file.is_file() else ""
+    found = re.search(rf'^def {function}\(.*?"""(.*?)(?:\n\n|""")', text, re.DOTALL | re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
 
 
 def load_plugin(group: str, name: str) -> Any:
@@ -179,8 +165,13 @@ def _plugin_of(module: str) -> str:
 @cache
 def _is_here(target: str) -> bool:
     """By its file: to ask the import system would load the packages around it."""
-    place = Path(__file__).parents[1].joinpath(*target.partition(":")[0].split(".")[1:])
-    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+    place = _file_of(target.partition(":")[0])
+    return place.is_file() or (place.with_suffix("") / "__init__.py").is_file()
+
+
+def _file_of(module: str) -> Path:
+    place = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
+    return place.with_name(f"{place.name}.py")
 
 
 def _entry_points(group: str) -> Mapping[str, EntryPoint]:

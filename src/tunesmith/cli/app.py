@@ -24,13 +24,12 @@ from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
     Backend,
+    CheckOptions,
     Defines,
     Entry,
     OneTemplate,
     PlaceOptions,
     ProblemFile,
-    SandboxMode,
-    Seed,
 )
 from tunesmith.run.config import FolderNotTrusted, forget_current_folder
 
@@ -38,20 +37,20 @@ if TYPE_CHECKING:
     from tunesmith.backends.port import DoctorFinding
     from tunesmith.deliver.pages.terminal import TableContent
     from tunesmith.problem.device import Device
-    from tunesmith.session.check import ExplainedBareKernel, ExplainedSource
+    from tunesmith.session.check import ExplainedBareKernel, ExplainedSource, TemplateMade
 
 
-class CommandTable(Mapping[str, Any]):
+class CommandTable(Mapping[str, "TyperCommand | TyperGroup"]):
     """The commands by name; each is loaded when it is called."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, TyperCommand | TyperGroup] = {}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> TyperCommand | TyperGroup:
         if name not in self._made:
             if not plugins.is_known("commands", name):
                 raise KeyError(name)
-            words = plugins.plugin_words("commands", name)
+            words = plugins.first_sentence(name)
             self._made[name] = LazyCommand(name, help=words) if words else load_command(name)
         return self._made[name]
 
@@ -62,10 +61,37 @@ class CommandTable(Mapping[str, Any]):
         return sum(1 for _ in self)
 
 
+# What `--help` explains. Of ours the others are named below it; those of other packages have a group.
+SHOWN: Mapping[str, Sequence[str]] = {
+    "Begin": ("init", "extract", "capture"),
+    "A kernel": ("check", "explain", "template", "profile"),
+    "Searches": ("tune", "retune", "resume", "library"),
+    "Results": ("report", "watch", "verify", "compare", "export", "apply"),
+    "This machine": ("doctor",),
+}
+
+
 class CommandGroup(TyperGroup):
     def __init__(self, **named: Any) -> None:
         super().__init__(**named)
         self.commands = CommandTable()  # type: ignore[assignment]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        ours, every = plugins.our_names("commands"), list(self.commands)
+        groups = {**SHOWN, "Of other packages": [name for name in every if name not in ours]}
+        listed = {title: [name for name in names if name in every] for title, names in groups.items()}
+        width = max(len(name) for names in listed.values() for name in names)
+        for title, names in listed.items():
+            if names:
+                with formatter.section(title):
+                    limit = formatter.width - 6 - width
+                    rows = [(f"{n:<{width}}", self.commands[n].get_short_help_str(limit)) for n in names]
+                    formatter.write_dl(rows)
+        shown = {name for names in listed.values() for name in names}
+        more = [name for name in every if name not in shown and not self.commands[name].hidden]
+        with formatter.section("More"):
+            formatter.write_text(f"{', '.join(more)}: tunesmith COMMAND --help")
 
 
 class LazyCommand(TyperCommand):
@@ -134,7 +160,6 @@ def explain(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Show what the expert reads in a kernel, what stands in the way, and which moves apply to it."""
-
     if target.is_file() and target.suffix not in ("", ".toml"):
         from tunesmith.session.check import given_defines
 
@@ -158,23 +183,16 @@ def explain(
 @console.reads_problems
 def check(
     problem: ProblemFile,
-    template: OneTemplate = None,
-    seed: Seed = None,
-    sandbox: SandboxMode = None,
-    workers: console.Workers = None,
-    ray: console.Ray = None,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also look for faults that results need not show.")
     ] = False,
     as_json: AsJson = False,
-    **place: Unpack[PlaceOptions],
+    **named: Unpack[CheckOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with console.show_progress(as_json) as listener:
-        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox}
-        own |= {"workers": workers, "ray": ray}
-        done = tunesmith.check(problem, listener=listener, sanitize=sanitize, **own, **place)
-    known: dict[str, Any] = {"problem": done.problem, "device": done.device}
+        done = tunesmith.check(problem, listener=listener, sanitize=sanitize, **named)
+    known: dict[str, object] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}
     notes = [f"note: {note}" for note in done.notes]
     count = f"the template has {format_count(done.feasible or 0, 'configuration')} for it there"
@@ -220,8 +238,8 @@ def template(
     from tunesmith.run.folder import JOURNAL
 
     if (target / JOURNAL).is_file():
-        own = {"moves": moves, "to": to, "template": template, **place}
-        needless = [f"--{name}" for name, value in own.items() if value is not None]
+        given = {"moves": moves, "to": to, "template": template, **place}
+        needless = [f"--{name}" for name, value in given.items() if value is not None]
         _write_kept_template(target, out, winner, _split_names(still_open), needless, as_json)
         return
     if winner or still_open is not None:
@@ -237,21 +255,24 @@ def template(
     if as_json:
         console.print_encoded(made)
         return
+    go_on = f"tunesmith tune {shlex.quote(str(target))} --template {shlex.quote(str(out))}"
+    then = f"; search it with: {go_on}" if to is None else f": it goes with a problem whose kernel is {to}"
+    _show_written_template(made, f"wrote {out}{then}" if out is not None else "")
+
+
+def _show_written_template(made: TemplateMade, wrote: str) -> None:
+    """`wrote`: where it lies now; empty: it goes to stdout."""
     for line in (*made.notes, *refusal_lines(made.refused)):
         console.print_note(line)
     if made.template is None:
         console.print_line(f"there is no template: {made.declined}", stderr=True)
         return
     count = format_count(made.feasible or 0, "configuration")
-    how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
-    console.print_note(f"{made.problem}: {how}")
-    if out is None:
-        console.write_text(made.template.rstrip())
-    elif to is not None:
-        console.print_line(f"wrote {out}: it goes with a problem whose kernel is {to}")
+    console.print_note(f"{made.problem}: {', '.join(made.moves) or 'no moves'}; {count} on {made.device}")
+    if wrote:
+        console.print_line(wrote)
     else:
-        go_on = f"tunesmith tune {shlex.quote(str(target))} --template {shlex.quote(str(out))}"
-        console.print_line(f"wrote {out}; search it with: {go_on}")
+        console.write_text(made.template.rstrip())
 
 
 def _write_kept_template(
@@ -364,17 +385,13 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Say what is usable here, and the one command that enables what is not."""
-    findings, lines = _try_model(model, effort, as_json) if model is not None else _examine_machine(), []
+    from tunesmith.session.check import doctor_findings
+
+    findings, lines = _try_model(model, effort, as_json) if model is not None else doctor_findings(), []
     for f in findings:
         lines.append(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
         lines += [f"         enable it with: {f.fix}"] if f.fix else []
     console.print_result(as_json, findings, lines)
-
-
-def _examine_machine() -> list[DoctorFinding]:
-    from tunesmith.session.check import doctor_findings
-
-    return doctor_findings()
 
 
 def _try_model(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]:
@@ -432,9 +449,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-# -- What `tunesmith explain` says of a file that has no problem yet, and of moves that do not apply.
 
 
 def refusal_lines(refused: Iterable[tuple[str, str]]) -> list[str]:

@@ -73,7 +73,7 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
             function(**named)
 
     hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
-    defaults: dict[str, Any] = {}
+    defaults: dict[str, object] = {}
     for name, given in inspect.signature(function).parameters.items():
         if given.kind is inspect.Parameter.VAR_KEYWORD:  # a group of options, each of them None by default
             group = get_type_hints(get_args(hints.pop(name))[0], include_extras=True)
@@ -349,6 +349,23 @@ Defines = Annotated[
 class PlaceOptions(TypedDict):
     backend: Backend
     device: DeviceName
+
+
+class CheckOptions(PlaceOptions):
+    template: OneTemplate
+    seed: Seed
+    sandbox: SandboxMode
+    workers: Workers
+    ray: Ray
+
+
+class ResumeOptions(TypedDict):
+    wait: Wait
+    record: Record
+    sandbox: SandboxMode
+    workers: Workers
+    ray: Ray
+    model: RunsOwnModel
 
 
 class SearchOptions(PlaceOptions):

@@ -60,10 +60,10 @@ def library(
     """List the templates in your library."""
     if context.invoked_subcommand is not None:
         return
-    with console.handle_errors(as_json), _open_library() as own:
+    with console.handle_errors(as_json), _open_library() as library:
         from tunesmith.run.library import entry_summary
 
-        entries = own.entries(console.print_note, _make_query(operator, code, device))
+        entries = library.entries(console.print_note, _make_query(operator, code, device))
         if as_json:
             console.print_encoded([entry_summary(entry) for entry in entries])
         elif entries:
@@ -77,7 +77,7 @@ def library(
         else:
             such = " such" if operator or code or device else ""
             console.print_line(
-                f"{own.where} has no{such} template yet: runs that find something better put theirs there"
+                f"{library.where} has no{such} template yet: runs that find something better put theirs there"
             )
 
 
@@ -85,8 +85,8 @@ def show(name: Name, as_json: AsJson = False) -> None:
     """Show one of them: what it is of, what it gave and where, and how to use it again."""
     from tunesmith.run.figures import Figure
 
-    with _open_library() as own:
-        entry, named = own.get(name), " --problem PROBLEM" if own.is_shared else ""
+    with _open_library() as library:
+        entry, named = library.get(name), " --problem PROBLEM" if library.is_shared else ""
     compiled = f", built with {entry.compiler}" if entry.compiler else ""
     by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
     there = " there; nothing of it is taken for true here" if named else ""
@@ -120,8 +120,8 @@ def export(
     """Write its template to a file of its own."""
     from tunesmith.session import library as stored
 
-    with _open_library() as own:
-        entry = own.get(name)
+    with _open_library() as library:
+        entry = library.get(name)
     if out is None:
         text = entry.template
         console.print_result(as_json, {"name": name, "template": text}, [text.rstrip()])
@@ -132,8 +132,8 @@ def export(
 
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Take it out of the library; runs are left alone."""
-    with _open_library() as own:
-        own.remove(name)
+    with _open_library() as library:
+        library.remove(name)
     console.print_result(as_json, {"removed": name}, [f"{name} is no longer in the library"])
 
 
@@ -141,9 +141,9 @@ def runs(
     operator: Operator = None, code: Code = None, device: OnDevice = None, as_json: AsJson = False
 ) -> None:
     """List the runs whose timings are stored, the newest first: of what, where, by whom."""
-    with _open_library() as own:
-        counts = own.timing_counts()
-        listed = own.runs(console.print_note, _make_query(operator, code, device))
+    with _open_library() as library:
+        counts = library.timing_counts()
+        listed = library.runs(console.print_note, _make_query(operator, code, device))
     found = [(run, counts.get(run.id, 0)) for run in listed]
     if as_json:
         console.print_encoded([{"run": run, "timings": count} for run, count in found])
@@ -151,7 +151,7 @@ def runs(
         head = "operator | code | device | timings: | date | from"
         console.print_table(head, [_timing_row(run, count) for run, count in found])
     else:
-        console.print_line(f"{own.where} has no timings of such runs yet")
+        console.print_line(f"{library.where} has no timings of such runs yet")
 
 
 def _timing_row(run: RunRecord, count: int) -> tuple[str, ...]:
@@ -167,11 +167,11 @@ def add(
     from tunesmith.session import library as stored
 
     done = []
-    with _open_library() as own:
+    with _open_library() as library:
         for folder in folders:
             console.print_note(f"{folder} …")
-            done.append(stored.add_run(own, folder))
-    lines = [line for one in done for line in one.lines(own.where)]
+            done.append(stored.add_run(library, folder))
+    lines = [line for one in done for line in one.lines(library.where)]
     console.print_result(
         as_json, [{"folder": str(f), "stored": d} for f, d in zip(folders, done, strict=True)], lines
     )
@@ -189,9 +189,9 @@ def prune(
     except OverflowError as error:
         fault = f"--older-than {older_than} is before any calendar"
         raise BadInput(fault, hint="give days, e.g. --older-than 365") from error
-    with _open_library() as own:
-        gone = own.prune(before)
-    lines = [f"took the timings of {format_count(gone, 'run')} out of {own.where}"]
+    with _open_library() as library:
+        gone = library.prune(before)
+    lines = [f"took the timings of {format_count(gone, 'run')} out of {library.where}"]
     console.print_result(as_json, {"before": before, "runs": gone}, lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import typer
 
@@ -12,17 +12,7 @@ import tunesmith
 from tunesmith.base import plugins
 from tunesmith.base.errors import BadInput
 from tunesmith.cli import console
-from tunesmith.cli.console import (
-    AsJson,
-    DeviceName,
-    ProblemFile,
-    Record,
-    SandboxMode,
-    SearchOptions,
-    TuneOptions,
-    Wait,
-    Workers,
-)
+from tunesmith.cli.console import AsJson, DeviceName, ProblemFile, ResumeOptions, SearchOptions, TuneOptions
 
 VERDICTS = {"holds": 0, "does not hold": 7, "cannot tell": 8}  # exit codes of `verify`
 
@@ -72,10 +62,10 @@ def retune(
     as_json: AsJson = False,
     **named: Unpack[SearchOptions],
 ) -> None:
-    """Search a stored template again, with no model: another device, another driver, other sizes."""
+    """Tune again from a template of a run or the library, with no model: another device, driver or sizes."""
     with console.show_progress(as_json) as listener:
-        own = console.with_budget(named)
-        run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)
+        limited = console.with_budget(named)
+        run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **limited)
     console.show_result(run, as_json)
 
 
@@ -83,34 +73,27 @@ def resume(
     run: Annotated[
         list[Path] | None, typer.Argument(metavar="RUN...", help="The runs; by default the newest.")
     ] = None,
-    wait: Wait = None,
-    record: Record = None,
-    sandbox: SandboxMode = None,
-    workers: Workers = None,
-    ray: console.Ray = None,
-    model: console.RunsOwnModel = None,
     as_json: AsJson = False,
+    **named: Unpack[ResumeOptions],
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
-    own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox}
-    own |= {"workers": workers, "ray": ray, "model": model}
     from tunesmith.run.folder import FLEET
 
     if run is not None and len(run) == 1 and (run[0] / FLEET).is_file():
-        if given := [f"--{name}" for name, value in own.items() if value is not None and name != "ray"]:
+        if given := [f"--{name}" for name, value in named.items() if value is not None and name != "ray"]:
             fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
             raise BadInput(fault, hint="leave it out")
-        plugins.load_plugin("commands", "fleet")(run[0], ray=ray, as_json=as_json)
+        plugins.load_plugin("commands", "fleet")(run[0], ray=named["ray"], as_json=as_json)
         return
     if run is None or len(run) < 2:
         with console.show_progress(as_json) as listener:
-            one = tunesmith.resume(run[0] if run else None, listener=listener, **own)
+            one = tunesmith.resume(run[0] if run else None, listener=listener, **named)
         console.show_result(one, as_json)
         return
     from tunesmith.api import resume_all
 
     with console.show_progress(as_json) as listener:
-        ended = resume_all(run, listener=listener, **own)
+        ended = resume_all(run, listener=listener, **named)
     console.show_several(list(zip(run, ended, strict=True)), as_json)
 
 

@@ -194,11 +194,10 @@ def _against_journal(
 def _claim_difference(given: Claim, expected: Claim) -> str:
     """Of two claims the first that is not the same, in words."""
     for f in fields(Claim):
-        own, other = getattr(given, f.name), getattr(expected, f.name)
-        if own != other:
-            shown = (
-                f": {own!r}, and not {other!r}" if not isinstance(own, tuple | dict) or len(own) < 3 else ""
-            )
+        got, wanted = getattr(given, f.name), getattr(expected, f.name)
+        if got != wanted:
+            is_short = not isinstance(got, tuple | dict) or len(got) < 3
+            shown = f": {got!r}, and not {wanted!r}" if is_short else ""
             return f"{f.name} does not follow from the journal{shown}"
     return ""
 
@@ -249,7 +248,7 @@ def _remeasure_claims(
         if device.key != state.device.key:
             was, now = (f"{d.name} ({d.driver})" for d in (state.device, device))
             notes.append(f"claimed on {was}, judged again on {now}")
-        own, builders = templates.on(device), machine.builder_count(device, config.builders)
+        templates, builders = templates.on(device), machine.builder_count(device, config.builders)
         lab = machine.make_lab(
             problem,
             device,
@@ -261,7 +260,7 @@ def _remeasure_claims(
         try:
             lab.baseline()
             for number, (winner, workloads) in enumerate(_delivered_workloads(choice, state).items()):
-                template = own.lookup(state)(winner)
+                template = templates.lookup(state)(winner)
                 lab.admit(template)
                 listener.note(f"verifying {winner.label} in a fresh process")
                 found[winner] = lab.verify(
@@ -273,6 +272,13 @@ def _remeasure_claims(
     for winner, proven in found.items():
         if any(build.code_digest not in certified for build in proven.builds):
             notes.append(f"{winner.label} is built to other machine code than the one that was certified")
+    return _verdicts_again(given, choice, found, seed)
+
+
+def _verdicts_again(
+    given: Certificate, choice: Winners, found: Mapping[Config, Verified], seed: int
+) -> list[WorkloadVerdict]:
+    """Of each claim; where the general configuration is wrong none holds."""
     verdicts = []
     for claim, pick in zip(given.claims, choice.picks, strict=True):
         verdict = WorkloadVerdict(claim.workload, "holds", "nothing is claimed", claim.speedup)
@@ -329,9 +335,6 @@ def _judge_claim(claim: Claim, proven: Verified, seed: int) -> WorkloadVerdict:
     return WorkloadVerdict(
         claim.workload, verdict, reason, claim.speedup, again.value, (again.low, again.high)
     )
-
-
-# -- A run's certificate, and the files that it names, as they lie on disk.
 
 
 class NotCertified(Exception):

@@ -1,4 +1,5 @@
-"""What is usable on this machine, and the one command that enables what is not."""
+"""What users ask for beside runs: what is usable here, whether a problem is right, how a kernel is read, and
+templates, written or kept."""
 
 from __future__ import annotations
 
@@ -37,12 +38,13 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig, resolve_config
 from tunesmith.run.events import Message, NoReply, Reply, Request, Sanitized, Usage, combine_device_and_host
 from tunesmith.run.folder import RunFolder
-from tunesmith.run.ports import Catalogue, Declined, Listener, Refactoring
+from tunesmith.run.ports import Catalogue, Declined, Listener, Refactoring, Written
 from tunesmith.run.race import verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.session import place as machine
 from tunesmith.session import roles
-from tunesmith.session.place import WorkerSource, Workplace
+from tunesmith.session.library import library_status
+from tunesmith.session.place import WorkerSource, Workplace, stand_in
 from tunesmith.session.problems import (
     HeaderFolders,
     LoadedProblem,
@@ -50,7 +52,6 @@ from tunesmith.session.problems import (
     read_text,
     state_and_templates,
 )
-from tunesmith.session.stand_in import stand_in
 
 if TYPE_CHECKING:
     from tunesmith.agents.hosted import Arrival, Hosted
@@ -64,23 +65,16 @@ def doctor_findings() -> list[DoctorFinding]:
         module_finding("mcp", "serving agents (mcp)", "pip install 'tunesmith[mcp]'"),
     ]
     findings += _sandbox_findings()
-    findings.append(_library_finding())
+    findings.append(DoctorFinding("library", *library_status(resolve_config({}))))
     for kind in backends.backend_kinds():
         findings += kind.check(partial(_list_backend_devices, kind.name))
     findings += [plugins.load_plugin("checks", name)() for name in plugins.plugin_names("checks")]
     for one in languages.known_languages():
-        own = backends.kind_for(one.name)
-        checked = ": the cpu device checks its kernels" if own is not None else ""
-        if own is None or own.untimed:
+        runs_it = backends.kind_for(one.name)
+        checked = ": the cpu device checks its kernels" if runs_it is not None else ""
+        if runs_it is None or runs_it.untimed:
             findings.append(DoctorFinding(one.title, False, f"no backend in this version{checked}"))
     return findings
-
-
-def _library_finding() -> DoctorFinding:
-    """Which one it is, and whether it can be used."""
-    from tunesmith.session.library import library_status as finding
-
-    return DoctorFinding("library", *finding(resolve_config({})))
 
 
 def _sandbox_findings() -> list[DoctorFinding]:
@@ -188,8 +182,8 @@ def check_problem(
         if device.untimed:
             notes += (standing_in.times_none,)
         known = (problem.name, device.name, problem.accuracy.reference is not None)
-        own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
-        lab = machine.make_lab(problem, device, place, settings=own, progress=listener.note)
+        settings = LabSettings(config.seed, 1, compiler.partition(" ")[0])
+        lab = machine.make_lab(problem, device, place, settings=settings, progress=listener.note)
         try:
             cases = lab.check()
             watched = [lab.sanitize()] if sanitize else []
@@ -204,20 +198,24 @@ def check_problem(
             return CheckedProblem(*known, 0, feasible, missing, (*notes, unknown))
         finally:
             lab.close()
-        if sanitize and not device.untimed:
-            host = standing_in.watch_for(problem, device, scratch, config.sandbox)
-            if host is not None:
-                with closing(host):
-                    watched = [combine_device_and_host(watched[0], host.of_original(config.seed))]
-        for found in watched:
-            if found.own:
-                said = (*(one.sentence for one in found.own), found.disagreement)
-                fault = "; ".join(words for words in said if words)
-                hint = "mend the kernel: results need not show such a fault here, and do elsewhere"
-                raise KernelWrong(fault, where=problem.kernel.path, hint=hint)
+        is_watched = sanitize and not device.untimed
+        host = standing_in.watch_for(problem, device, scratch, config.sandbox) if is_watched else None
+        if host is not None:
+            with closing(host):
+                watched = [combine_device_and_host(watched[0], host.of_original(config.seed))]
+        _refuse_faults(watched, problem)
         return CheckedProblem(
             *known, cases, feasible, notes=notes, own_rules=problem.own_rules, sanitized=tuple(watched)
         )
+
+
+def _refuse_faults(watched: Sequence[Sanitized], problem: Problem) -> None:
+    for found in watched:
+        if found.own:
+            said = (*(one.sentence for one in found.own), found.disagreement)
+            fault = "; ".join(words for words in said if words)
+            hint = "mend the kernel: results need not show such a fault here, and do elsewhere"
+            raise KernelWrong(fault, where=problem.kernel.path, hint=hint)
 
 
 def _seen_several(
@@ -271,27 +269,39 @@ def make_template(
         if unknown := [name for name in moves if name not in known]:
             fault = f"--moves: there is no move {unknown[0]!r}; there are {', '.join(known) or 'none'}"
             raise BadInput(fault, hint="name some of these, separated by commas, or leave --moves out")
-    if out is not None and os.path.lexists(out):
-        raise BadInput("the file exists already", where=str(out), hint="choose another name with --out")
+    _refuse_existing(out)
     written = author.write(Refactoring(moves if moves is not None else available), problem, device)
-    if isinstance(written, Declined):
-        return TemplateMade(problem.name, device.name, None, written.reason, (), refused)
-    template = parse_template(written.text, path=str(out or "template"), problem=problem)
+    said = written.refused if moves is not None and not isinstance(written, Declined) else refused
+    return _template_made(written, problem, device, said, out)
+
+
+def _template_made(
+    made: Written | Declined,
+    problem: Problem,
+    device: Device,
+    refused: tuple[tuple[str, str], ...],
+    out: Path | None,
+) -> TemplateMade:
+    if isinstance(made, Declined):
+        return TemplateMade(problem.name, device.name, None, made.reason, (), refused)
+    template = parse_template(made.text, path=str(out or "template"), problem=problem)
     feasible = len(configs_of(problem, template, device))
     if out is not None:
-        with explain_disk_errors("write the template", out, instead="another name with --out"):
-            write_new(out, written.text.encode())
-    said = written.refused if moves is not None else refused
+        _save_template(out, made.text)
+    file = str(out) if out is not None else None
     return TemplateMade(
-        problem.name,
-        device.name,
-        written.text,
-        moves=written.moves,
-        refused=said,
-        notes=written.notes,
-        feasible=feasible,
-        file=str(out) if out is not None else None,
+        problem.name, device.name, made.text, "", made.moves, refused, made.notes, feasible, file
     )
+
+
+def _refuse_existing(file: Path | None) -> None:
+    if file is not None and os.path.lexists(file):
+        raise BadInput("the file exists already", where=str(file), hint="choose another name with --out")
+
+
+def _save_template(file: Path, text: str) -> None:
+    with explain_disk_errors("write the template", file, instead="another name with --out"):
+        write_new(file, text.encode())
 
 
 def template_in(
@@ -300,44 +310,28 @@ def template_in(
     """The expert's template for another language, or a given one in that language's names."""
     from tunesmith.backends.binaries import as_compiled
     from tunesmith.expert import dialects
-    from tunesmith.expert.author import try_read_kernel as read
+    from tunesmith.expert.author import try_read_kernel
     from tunesmith.expert.moves import PARAMETERS
 
     if language not in dialects.DIALECTS:
         fault = f"--to: templates are written in {', '.join(dialects.DIALECTS)}; got {language!r}"
         raise BadInput(fault, hint="name one of these")
-    if out is not None and os.path.lexists(out):
-        raise BadInput("the file exists already", where=str(out), hint="choose another name with --out")
+    _refuse_existing(out)
     there = dialects.problem_in(problem, language)
     device = device_for(language, config)
     if given is not None:
         text = read_text(given, "correct the name; it counts from the current folder")
         made = dialects.translate_names(text, problem.kernel.language, language)
     else:
-        own = as_compiled(problem, device_for(problem.kernel.language, RunConfig()))
-        kernel = read(own)
+        compiled = as_compiled(problem, device_for(problem.kernel.language, RunConfig()))
+        kernel = try_read_kernel(compiled)
         task = Refactoring(tuple(PARAMETERS))
         made = (
             Declined(f"{kernel}. Of a template that you have names can be translated: --template FILE")
             if isinstance(kernel, str)
-            else dialects.write_in(task, own, device, kernel, language)
+            else dialects.write_in(task, compiled, device, kernel, language)
         )
-    if isinstance(made, Declined):
-        return TemplateMade(problem.name, device.name, None, made.reason, (), ())
-    template = parse_template(made.text, path=str(out or "template"), problem=there)
-    if out is not None:
-        with explain_disk_errors("write the template", out, instead="another name with --out"):
-            write_new(out, made.text.encode())
-    return TemplateMade(
-        problem.name,
-        device.name,
-        made.text,
-        moves=made.moves,
-        refused=made.refused,
-        notes=made.notes,
-        feasible=len(configs_of(there, template, device)),
-        file=str(out) if out is not None else None,
-    )
+    return _template_made(made, there, device, () if isinstance(made, Declined) else made.refused, out)
 
 
 def find_devices(wanted: str | None) -> FoundDevices:
@@ -358,16 +352,13 @@ def device_for(language: str, config: RunConfig) -> Device:
     wants_cpu = stand_in().is_wanted(language, config)
     if assumed is not None and (config.backend is None or wants_cpu):
         return assumed
-    own = backends.kind_for(language)
-    absent = backends.absent_device(own.name, None) if own is not None and wants_cpu else None
+    kind = backends.kind_for(language)
+    absent = backends.absent_device(kind.name, None) if kind is not None and wants_cpu else None
     if absent is not None:
         return absent
     spec = backends.backend_for(language, config.backend)
     with machine.temporary_scratch() as scratch:
         return machine.choose_device(machine.find_local_devices(Workplace(spec, scratch)), config.device)
-
-
-# -- The templates of a run that somebody takes home: as they were searched, or reduced to what won.
 
 
 @dataclass(frozen=True)
@@ -399,12 +390,11 @@ def kept_templates(path: Path, winner: bool = False, still_open: Sequence[str] =
         raise BadInput(fault, where=str(path), hint="name some of these, separated by commas")
     found: dict[str, str] = {}
     for candidate, name in delivered_templates(problem, state, choice).items():
-        own = [config for config in configs if config.candidate == candidate]
+        chosen = [config for config in configs if config.candidate == candidate]
         template = templates.of(state.candidate(candidate))
         if winner and not template.is_concrete:
-            template = reduce_template(
-                template, problem, own, [n for n in still_open if n in dict(own[0].items)]
-            )
+            left_open = [name for name in still_open if name in dict(chosen[0].items)]
+            template = reduce_template(template, problem, chosen, left_open)
         found[name] = template.as_delivered(problem)
     return found
 
@@ -418,17 +408,10 @@ def write_kept(path: Path, winner: bool, still_open: Sequence[str], out: Path | 
         out.with_name(f"{out.stem}{f'-{n}' if n > 1 else ''}{out.suffix}") for n in range(1, len(texts) + 1)
     ]
     for target in targets:
-        if os.path.lexists(target):
-            raise BadInput(
-                "the file exists already", where=str(target), hint="choose another name with --out"
-            )
+        _refuse_existing(target)
     for target, text in zip(targets, texts.values(), strict=True):
-        with explain_disk_errors("write the template", target, instead="another name with --out"):
-            write_new(target, text.encode())
+        _save_template(target, text)
     return KeptTemplates(texts, tuple(map(str, targets)))
-
-
-# -- One tiny request to each model behind a network: whether it answers, how soon, and what it reports.
 
 
 ASKED = (
@@ -492,9 +475,6 @@ def _next_step(model: Hosted, arrival: Arrival) -> str:
     if arrival.length or arrival.kind:
         return f"check that {place} speaks {model.provider}'s protocol, and streams"
     return f"check that something answers at {place}; a proxy is named with HTTPS_PROXY"
-
-
-# -- Kernel files before there is a problem: what the expert makes of them, and drafts of problems.
 
 
 _MISSING = "correct the name; it counts from the current folder"
@@ -581,9 +561,8 @@ def write_problem_draft(
 
 def _left_behind(kernel_file: Path, folder: Path, headers: tuple[tuple[str, str], ...] | None) -> list[str]:
     """The source's own folder, where headers lie beside it that a copy elsewhere would miss."""
-    own = kernel_file.parent
-    here = folder.resolve() == own.resolve()
-    return [] if here or headers == () else [os.path.relpath(own, folder)]
+    here = folder.resolve() == kernel_file.parent.resolve()
+    return [] if here or headers == () else [os.path.relpath(kernel_file.parent, folder)]
 
 
 def _own_headers(path: Path, text: str, language: str) -> tuple[tuple[str, str], ...] | None:

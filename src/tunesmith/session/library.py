@@ -30,16 +30,25 @@ from tunesmith.run.events import Primed
 from tunesmith.run.folder import CERTIFICATE, JOURNAL, RunFolder
 from tunesmith.run.library import (
     ENTRY_FORMAT,
+    LESSONS_FORMAT,
     NAME,
+    KernelLessons,
     LibraryEntry,
     LibraryQuery,
     Provenance,
     RunRecord,
     TimedConfig,
     entries_of,
+    foreign_entry,
+    foreign_lessons,
+    foreign_record,
+    foreign_timings,
+    format_library_notes,
     is_for_problem,
     kernel_digest,
+    lessons_of,
     merge_entries,
+    merge_lessons,
     primed_from,
     rank_entries,
     record_of,
@@ -51,10 +60,7 @@ from tunesmith.run.state import State
 from tunesmith.session.problems import problem_texts, texts_of
 
 if TYPE_CHECKING:
-    from tunesmith.run.library import KernelLessons, Library
-
-
-# -- The library: one SQLite file, your own or one that several write to.
+    from tunesmith.run.library import Library
 
 
 T = TypeVar("T")
@@ -148,18 +154,18 @@ class SqliteLibrary:
         """Where nothing can be written, what is there can still be read."""
         if self._connection is not None:
             return self._connection
-        own = {"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
+        options = {"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
         try:
             with explain_disk_errors("open the library", self._path, instead=ELSEWHERE):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 os.close(open_plain(self._path, os.O_RDWR | os.O_CREAT))
-            connection = sqlite3.connect(self._path, **own)  # type: ignore[call-overload]
+            connection = sqlite3.connect(self._path, **options)  # type: ignore[call-overload]
         except BadInput as error:
             if not self._path.exists():
                 raise
             self._not_written = error
             name = f"{self._path.resolve().as_uri()}?mode=ro"
-            connection = sqlite3.connect(name, uri=True, **own)  # type: ignore[call-overload]
+            connection = sqlite3.connect(name, uri=True, **options)  # type: ignore[call-overload]
         connection.execute("PRAGMA foreign_keys = ON")
         self._prepare_tables(connection)
         self._connection = connection
@@ -219,9 +225,10 @@ class SqliteLibrary:
             for name, document in library.execute(sql, (_column_key(entry.kernel), MOST)).fetchall():
                 with contextlib.suppress(BadInput):  # what cannot be read is no past of this
                     others.append(self._entry(name, document, as_written=True))
-            own = with_past(entry, others)
-            same = next((other for other in others if other.name == own.name), None)
-            self._put(library, own if same is None else merge_entries(own, same))
+            new = with_past(entry, others)
+            same = next((other for other in others if other.name == new.name), None)
+            new = new if same is None else merge_entries(new, same)
+            _upsert(library, "entries", "name", (new.name, *_keys_of(new), encode_json(new)))
 
         _check_entry_name(entry.name)
         self._write(work)
@@ -232,11 +239,6 @@ class SqliteLibrary:
         if name not in self or not self._write(lambda library: library.execute(sql, (name,)).rowcount):
             raise self._missing(name)
 
-    def _put(self, library: sqlite3.Connection, entry: LibraryEntry) -> None:
-        sql = "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET document"
-        keys = (_column_key(entry.problem), _column_key(entry.kernel), _column_key(entry.device))
-        library.execute(f"{sql} = excluded.document", (entry.name, *keys, encode_json(entry)))
-
     def _entry(self, name: str, document: bytes, as_written: bool = False) -> LibraryEntry:
         where = f"{self.where}: {name}"
         try:
@@ -244,8 +246,6 @@ class SqliteLibrary:
             if entry.format == ENTRY_FORMAT and entry.name == name:
                 if not self.is_shared:
                     return entry
-                from tunesmith.run.library import foreign_entry
-
                 found = foreign_entry(entry)
                 return replace(found, author=entry.author) if as_written else found
         except Malformed as error:
@@ -261,8 +261,6 @@ class SqliteLibrary:
     # -- what did not pay ---------------------------------------------------------------------------------
 
     def lessons(self, note: Note = lambda _text: None) -> list[KernelLessons]:
-        from tunesmith.run.library import LESSONS_FORMAT
-
         found: list[KernelLessons] = []
         sql = f"SELECT name, document FROM lessons ORDER BY name LIMIT {MOST}"
         for name, document in self._read(sql):
@@ -273,31 +271,19 @@ class SqliteLibrary:
         return [one for one in found if one.format == LESSONS_FORMAT]
 
     def learn(self, new: KernelLessons) -> None:
-        from tunesmith.run.library import merge_lessons
-
         def work(library: sqlite3.Connection) -> None:
-            own = new
+            merged = new
             sql = "SELECT document FROM lessons WHERE name = ?"
             for (document,) in library.execute(sql, (new.name,)).fetchall():
                 with contextlib.suppress(Malformed):  # what cannot be read is written anew
-                    own = merge_lessons(new, self._decode_lessons(document))
-            self._put_lessons(library, own)
+                    merged = merge_lessons(new, self._decode_lessons(document))
+            _upsert(library, "lessons", "name", (merged.name, encode_json(merged)))
 
         self._write(work)
 
-    def _put_lessons(self, library: sqlite3.Connection, one: KernelLessons) -> None:
-        sql = "INSERT INTO lessons VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET document"
-        library.execute(f"{sql} = excluded.document", (one.name, encode_json(one)))
-
     def _decode_lessons(self, document: bytes) -> KernelLessons:
-        from tunesmith.run.library import KernelLessons
-
         found = decode_json(bytes(document), KernelLessons, "lessons")
-        if not self.is_shared:
-            return found
-        from tunesmith.run.library import foreign_lessons
-
-        return foreign_lessons(found)
+        return foreign_lessons(found) if self.is_shared else found
 
     # -- what runs measured -------------------------------------------------------------------------------
 
@@ -309,11 +295,7 @@ class SqliteLibrary:
             except Malformed as error:
                 note(f"passed over in the library: run {id}: {error}")
                 continue
-            if self.is_shared:
-                from tunesmith.run.library import foreign_record
-
-                run = foreign_record(run)
-            found.append(run)
+            found.append(foreign_record(run) if self.is_shared else run)
         return found
 
     def timings(self, run: str) -> list[TimedConfig]:
@@ -323,11 +305,7 @@ class SqliteLibrary:
         for (document,) in self._read(f"{sql} ORDER BY key LIMIT ?", (run, LARGEST_TIMING, MOST_TIMINGS)):
             with contextlib.suppress(Malformed):
                 found.append(decode_json(bytes(document), TimedConfig))
-        if not self.is_shared:
-            return found
-        from tunesmith.run.library import foreign_timings
-
-        return foreign_timings(found)
+        return foreign_timings(found) if self.is_shared else found
 
     def timing_counts(self) -> dict[str, int]:
         """Of each run."""
@@ -340,31 +318,27 @@ class SqliteLibrary:
     def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
         """What is said last of the run itself counts: one that was stored unfinished may have ended. Each
         batch stands alone, whatever is taken out meanwhile, and all write in one order."""
-        keys = (
-            _column_key(run.problem),
-            _column_key(run.kernel),
-            _column_key(run.device),
-            _column_key(run.provenance.date),
-        )
-        about = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET document"
+        about = (run.id, *_keys_of(run), _column_key(run.provenance.date), encode_json(run))
         named = sorted((digest, text.encode(errors="surrogatepass")) for digest, text in texts.items())
         each = "INSERT INTO timings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         ordered = sorted(timings, key=lambda one: one.key)
 
-        def store(batch: Sequence[TimedConfig]) -> int:
+        def store_batch(batch: Sequence[TimedConfig]) -> int:
             rows = [
                 (run.id, t.key, t.template, "failed" if t.score is None else "ok", encode_json(t))
                 for t in batch
             ]
 
             def work(library: sqlite3.Connection) -> int:
-                library.execute(f"{about} = excluded.document", (run.id, *keys, encode_json(run)))
+                _upsert(library, "runs", "id", about)
                 library.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", named)
                 return library.executemany(each, rows).rowcount if rows else 0
 
             return self._write(work)
 
-        return sum(store(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH))
+        return sum(
+            store_batch(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH)
+        )
 
     def prune(self, before: str) -> int:
         def work(library: sqlite3.Connection) -> int:
@@ -385,6 +359,17 @@ def _select_statement(table: str, name: str, order: str, query: LibraryQuery) ->
     inner = f"SELECT *, {total} FROM {table} WHERE {wanted}"
     sql = f"SELECT {name}, document FROM ({inner}) AS found WHERE total <= ? ORDER BY {order} LIMIT ?"
     return sql, [LARGEST, *given.values(), MOST_BYTES, MOST]
+
+
+def _upsert(library: sqlite3.Connection, table: str, key: str, values: tuple[str | bytes, ...]) -> None:
+    """A row whose last column is its document, which alone is changed where there is one of that key."""
+    marks = ", ".join("?" * len(values))
+    sql = f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET document"
+    library.execute(f"{sql} = excluded.document", values)
+
+
+def _keys_of(found: LibraryEntry | RunRecord) -> tuple[str, str, str]:
+    return _column_key(found.problem), _column_key(found.kernel), _column_key(found.device)
 
 
 def _column_key(text: str) -> str:
@@ -510,7 +495,6 @@ def similar_entries(library: Library, problem: Problem, note: Note) -> list[Libr
 
 def lessons_for(problem: Problem, device: str, config: RunConfig, say: Note) -> str:
     """What earlier runs teach whoever plans; empty with --no-library."""
-    from tunesmith.run.library import format_library_notes
 
     def ask(library: Library) -> str:
         return format_library_notes(
@@ -625,11 +609,9 @@ def store_run(
     won = entries_of(problem, state, templates, files, date, origin)
     for entry in won:
         library.add(replace(entry, run=record.id, certificate=digest))
-    if state.stopped is not None and any(c.drafted for c in state.candidates):
-        from tunesmith.run.library import lessons_of
-
-        if (learned := lessons_of(problem, state, date)) is not None:
-            library.learn(learned)
+    has_drafts = state.stopped is not None and any(c.drafted for c in state.candidates)
+    if has_drafts and (learned := lessons_of(problem, state, date)) is not None:
+        library.learn(learned)
     return StoredRun(record.id, len(timings), new, tuple(entry.name for entry in won))
 
 

@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.base.text import first_line
@@ -220,10 +219,7 @@ def without_other_compilers(
 
 
 def builder_devices(
-    sources: Sequence[WorkerSource],
-    posts: Sequence[Post],
-    compiler: str,
-    say: Callable[[str], None],
+    sources: Sequence[WorkerSource], posts: Sequence[Post], compiler: str, say: Callable[[str], None]
 ) -> dict[WorkerSource, Device]:
     """Who builds, and for which device there. Of those that only build, whoever has the run's compiler; where
     a backend has but its driver's, whoever has a device of the kind."""
@@ -273,7 +269,7 @@ class PoolParts:
     settings: LabSettings
     known: Sequence[Outcome]
     builders: Builders
-    options: dict[str, Any]  # as `machine.make_lab` takes them
+    options: machine.LabOptions
     references: dict[WorkerSource, References] = field(default_factory=dict)
     turns: dict[str, threading.Lock] = field(default_factory=dict)  # by card
 
@@ -305,7 +301,7 @@ def make_pool(
     settings: LabSettings,
     known: Sequence[Outcome],
     say: Callable[[str], None],
-    **options: Any,
+    options: machine.LabOptions,
 ) -> LabPool:
     """Of the place's sources some may only build: those that have the run's compiler."""
     posts = place.posts
@@ -352,10 +348,6 @@ def _build_host(place: Workplace, count: int, device: Device) -> BuildHost:
     )
 
 
-# -- Devices that come while a run goes on: each that is of the run's kind measures with the others from
-# then on.
-
-
 MOMENT = 0.5  # seconds between two looks whether the run is over
 
 
@@ -363,7 +355,7 @@ def recruit_workers(pool: LabPool, parts: PoolParts, posts: Sequence[Post], conf
     """By a thread of its own, as long as the pool is open: to reach a machine takes seconds."""
     arrivals = posts[0].place.source.arrivals
     assert arrivals is not None
-    note: Callable[[str], None] = parts.options["progress"]
+    note = parts.options["progress"]
 
     def work() -> None:
         taken: list[WorkerSource] = []

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
@@ -35,10 +35,10 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original_variant
 from tunesmith.run import config as settings
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import NextRehearsal, Templates
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Attached
-from tunesmith.run.outcome import Outcome
+from tunesmith.run.events import Attached, Sanitized
+from tunesmith.run.outcome import Outcome, Rehearsed
 from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.report import judge_build, still_unable
@@ -48,9 +48,6 @@ from tunesmith.space.configset import Config
 if TYPE_CHECKING:
     from tunesmith.backends.port import Counting
     from tunesmith.lab.judge.sanitize import SanitizerTools
-
-
-# -- Where a session's workers run: who starts them, this machine or another, and with which backend.
 
 
 Spawn = Callable[[str], WorkerProcess]  # of what for, which shows in the process list
@@ -65,46 +62,23 @@ class WorkerSource(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """As the user calls it; empty: this machine."""
-        ...
-
+    def name(self) -> str: ...  # as the user calls it; empty: this machine
     @property
-    def host(self) -> str:
-        """What the machine calls itself."""
-        ...
-
+    def host(self) -> str: ...  # what the machine calls itself
     @property
-    def machine(self) -> str:
-        """A digest that another machine does not have."""
-        ...
-
+    def machine(self) -> str: ...  # a digest that another machine does not have
     @property
-    def device(self) -> str | None:
-        """Which of its devices is meant, as for --device, which wins."""
-        ...
-
+    def device(self) -> str | None: ...  # which of its devices is meant, as for --device, which wins
     @property
-    def measures(self) -> bool:
-        """False: it only builds."""
-        ...
-
+    def measures(self) -> bool: ...  # False: it only builds
     @property
-    def arrivals(self) -> SimpleQueue[WorkerSource] | None:
-        """Others that come while the run goes on; None: none do."""
-        ...
-
+    def arrivals(self) -> SimpleQueue[WorkerSource] | None: ...  # others that come while the run goes on
     @property
-    def cores(self) -> int:
-        """Those that may be used there."""
-        ...
-
+    def cores(self) -> int: ...  # those that may be used there
     @property
-    def gone(self) -> str:
-        """Why it will not come back: it was lost, and waited for. Empty: it is there, or may be again."""
-        ...
+    def gone(self) -> str: ...  # why it will not come back; empty: it is there, or may be again
 
-    def identity(self, device: str) -> str:
+    def identity(self, device: str, /) -> str:
         """Of a device there, as outcomes carry it; empty: it is of the machine that the run is on."""
         ...
 
@@ -142,8 +116,7 @@ class ThisMachine:
     def cores(self) -> int:
         return usable_cores()
 
-    def identity(self, device: str) -> str:
-        del device
+    def identity(self, _device: str) -> str:
         return ""
 
     def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
@@ -393,9 +366,8 @@ def place_to_time(
     language: str, config: RunConfig, scratch: Path, source: WorkerSource = HERE
 ) -> tuple[Workplace, LocalDevices, str | None]:
     """Where kernels are timed, the devices there, and the name of the wanted one."""
-    is_here = source is HERE
     is_untimed = (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language)
-    if is_here and is_untimed:
+    if source is HERE and is_untimed:
         found: tuple[Workplace, LocalDevices, str | None]
         found = plugins.load_plugin("stand_in", "cpu").place_to_time(language, config, scratch)
         return found
@@ -478,11 +450,7 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
 
 
 def choose_compiler(
-    problem: Problem,
-    template: Template | None,
-    device: Device,
-    place: Workplace,
-    note: Callable[[str], None],
+    problem: Problem, template: Template | None, device: Device, place: Workplace, note: Callable[[str], None]
 ) -> str:
     """Name and version of the first compiler there that takes the original and the template.
 
@@ -636,11 +604,99 @@ def _same_device(wanted: Device, local: LocalDevices) -> Device:
     return next((d for d in same if d.id == wanted.id), same[0])
 
 
+# -- what checks kernels in the place of a device that is not here: a plugin; without it nothing does ------
+
+
+class RunRehearsal:
+    """Checks of a run whose device is absent."""
+
+    def __call__(self, template: Template | None, wanted: NextRehearsal | None) -> Rehearsed | None:
+        """KernelWrong where the original is; None where nothing can stand in."""
+        return None
+
+    def told(self, missing: DeviceMissing, state: State) -> DeviceMissing:
+        """With what was found."""
+        return missing
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class SecondWatch(Protocol):
+    """Of what runs on a device, watched where faults show that it lets pass."""
+
+    def __call__(self, variant: Variant, seed: int) -> Sanitized: ...
+    def of_original(self, seed: int) -> Sanitized: ...
+    def close(self) -> None: ...
+
+
+class DeviceStandIn:
+    times_none = ""  # what is said of a device that only checks
+    build_alone = ""  # what to do where it does not know what a kernel uses
+
+    def is_wanted(self, language: str, config: RunConfig) -> bool:
+        """Whether the user names it, as a backend or as the device."""
+        return False
+
+    def backend_of(self, language: str, config: RunConfig) -> str:
+        """The backend to check kernels with."""
+        return backends.backend_for(language, config.backend)
+
+    def choose_device(self, language: str, here: LocalDevices, wanted: str | None) -> Device:
+        return choose_device(here, wanted)
+
+    def in_place_of(self, absent: Device, scratch: Path, sandbox: str) -> tuple[Device, Workplace] | None:
+        """With the limits of the device that is not here; None where it cannot stand in."""
+        return None
+
+    def unknown_in(self, words: str) -> str:
+        """What a build names that only the stand-in lacks; empty where there is none."""
+        return ""
+
+    def unknown_of(self, problem: Problem) -> str:
+        """What a kernel's text has that it does not know, by reading alone; else empty."""
+        return ""
+
+    def rehearsal(
+        self,
+        problem: Problem,
+        absent: Device,
+        scratch: Path,
+        settings: LabSettings,
+        sandbox: str,
+        progress: Callable[[str], None],
+    ) -> RunRehearsal:
+        return RunRehearsal()
+
+    def watch_for(self, problem: Problem, device: Device, scratch: Path, sandbox: str) -> SecondWatch | None:
+        """None where nothing stands in for such a device."""
+        return None
+
+
+def stand_in() -> DeviceStandIn:
+    name = next(plugins.plugin_names("stand_in"), None)
+    found: DeviceStandIn = plugins.load_plugin("stand_in", name) if name is not None else DeviceStandIn()
+    return found
+
+
 # -- what is made of workers: builders, runners, counters and labs --------------------------------
 
 
 LEAST_AHEAD = 8
 NOTHING: Mapping[str, Any] = {}
+
+
+class LabOptions(TypedDict, total=False):
+    """What the labs of a run have alike, as `make_lab` takes it."""
+
+    progress: Callable[[str], None]
+    ceilings: CeilingsStore | None
+    counters: bool
+    extra: Sequence[ExtraCase]
+    store: BinaryStore | None
+    beside: Beside | None
+
+
 NO_COUNTERS = "a search does without, unless it is told --counters"
 
 
@@ -717,9 +773,6 @@ def make_lab(
         identity=place.source.identity(device.id) if identity is None else identity,
         **shared,
     )
-
-
-# -- What is said where no compiler takes a kernel, or its device cannot run it.
 
 
 def refuse_over_limits(problem: Problem, device: Device, done: Mapping[Variant, BuiltCode | Verdict]) -> None:

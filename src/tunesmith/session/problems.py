@@ -48,7 +48,7 @@ class Files:
 
     def read(self, name: str) -> str:
         if name not in self.texts:
-            self.texts[name] = read_text(self.root / name, own=(self.root, *self.named))
+            self.texts[name] = read_text(self.root / name, allowed=(self.root, *self.named))
         return self.texts[name]
 
 
@@ -147,7 +147,7 @@ class HeaderFolders:
     def __init__(self, source_root: Path, folder_root: Path, named: tuple[Path, ...] = ()) -> None:
         self._source_root = source_root  # what the source's own name counts from
         self._folder_root = folder_root  # what the names of include folders count from
-        self._own = (source_root, folder_root, *named)  # where they may lie
+        self._allowed = (source_root, folder_root, *named)  # where they may lie
         self._texts: dict[str, str] = {}
 
     def find(self, spelling: str, includer: str | None, folders: Sequence[str]) -> HeaderFile | None:
@@ -156,7 +156,7 @@ class HeaderFolders:
             path = os.path.normpath(folder / spelling)
             if os.path.isfile(path):
                 if path not in self._texts:
-                    self._texts[path] = read_text(Path(path), own=self._own)
+                    self._texts[path] = read_text(Path(path), allowed=self._allowed)
                 # Counted as the source's own name is: it comes back here as an includer.
                 return HeaderFile(os.path.relpath(path, self._source_root), self._texts[path])
         return None
@@ -171,8 +171,7 @@ class ReadableFolders:
     only: bool = False
 
 
-_OWN = ReadableFolders()
-_FOLDERS: ContextVar[ReadableFolders] = ContextVar("folders", default=_OWN)
+_FOLDERS: ContextVar[ReadableFolders] = ContextVar("folders", default=ReadableFolders())  # noqa: B039
 
 
 @contextmanager
@@ -185,11 +184,11 @@ def readable_folders(folders: Iterable[Path], only: bool = False) -> Iterator[No
         _FOLDERS.reset(token)
 
 
-def _place_of(path: Path, own: Sequence[Path]) -> Path:
-    """Where its links lead. `own`: the folders of the problem that names it; none: the user does."""
+def _place_of(path: Path, allowed: Sequence[Path]) -> Path:
+    """Where its links lead. `allowed`: the folders of the problem that names it; none: the user does."""
     place, readable = Path(os.path.realpath(path)), _FOLDERS.get()
-    folders = readable.named if readable.only else (*own, *readable.named)
-    if (readable.only or own) and not any(place.is_relative_to(os.path.realpath(f)) for f in folders):
+    folders = readable.named if readable.only else (*allowed, *readable.named)
+    if (readable.only or allowed) and not any(place.is_relative_to(os.path.realpath(f)) for f in folders):
         if readable.only:
             named = ", ".join(map(str, folders)) or "none"
             fault = f"only files in the folders that the client names are read; it names {named}"
@@ -205,13 +204,13 @@ def _place_of(path: Path, own: Sequence[Path]) -> Path:
 def read_text(
     path: Path,
     missing: str = "correct the name; it counts from the problem file's folder",
-    own: Sequence[Path] = (),
+    allowed: Sequence[Path] = (),
 ) -> str:
-    """A file's text, or why there is none; `missing` says what to do then. `own`: the folders of the problem
-    that names it."""
+    """A file's text, or why there is none; `missing` says what to do then. `allowed`: the folders of the
+    problem that names it."""
     try:
         path.name.encode()
-        text = read_plain(_place_of(path, own)).decode("utf-8-sig")
+        text = read_plain(_place_of(path, allowed)).decode("utf-8-sig")
         return text.replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError as error:
         raise BadInput("there is no such file", where=str(path), hint=missing) from error
@@ -361,8 +360,7 @@ def templates_of(folder: RunFolder, state: State) -> Templates:
 def spec_of(folder: RunFolder, started: Started) -> str:
     """The backend of a run, as one names it; a recording is part of the run that was made from it."""
     recording = dict(started.files).get(RECORDING)
-    own = f":{(folder.path / OBJECTS / recording).resolve()}" if recording else ""
-    return started.backend + own
+    return started.backend + (f":{(folder.path / OBJECTS / recording).resolve()}" if recording else "")
 
 
 def texts_of(folder: RunFolder, started: Started) -> dict[str, str]:
@@ -409,15 +407,15 @@ def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]
 def restore_problem(texts: Mapping[str, str]) -> LoadedProblem:
     """A problem as it was stored, with its files: as good as read from where the user has them. Its headers
     go with its kernel."""
-    own = {name: text for name, text in problem_texts(texts).items() if not name.startswith(HEADER)}
-    return LoadedProblem(problem_of(texts), Files(Path(), texts=own))
+    named = {name: text for name, text in problem_texts(texts).items() if not name.startswith(HEADER)}
+    return LoadedProblem(problem_of(texts), Files(Path(), texts=named))
 
 
 def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
     """Sizes from a file in place of those the problem has."""
     text = read_text(path, "correct the name; it counts from the current folder")
     changed = with_workloads(loaded.definition, text, path=str(path))
-    stored = {name: own for name, own in loaded.files.texts.items() if not name.startswith(WORKLOADS)}
+    stored = {n: old for n, old in loaded.files.texts.items() if not n.startswith(WORKLOADS)}
     return LoadedProblem(changed, replace(loaded.files, texts={**stored, WORKLOADS + path.name: text}))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tunesmith import backends
@@ -136,8 +137,8 @@ def of_run(path: Path, values: str | None) -> ProfileTarget:
         for name, config in picked.items()
     }
     spec = backends.spec_of(state.device)
-    own = (state.device, state.compiler)
-    return ProfileTarget(problem, subjects, spec, path, "roofline.svg", templates.given, *own, notes, wanted)
+    seen = (templates.given, state.device, state.compiler, notes, wanted)
+    return ProfileTarget(problem, subjects, spec, path, "roofline.svg", *seen)
 
 
 def _template_of_winner(
@@ -206,9 +207,8 @@ def _profile_page(
         if not missing:
             stored = CeilingsCache(Path(config.cache_dir), note) if config.cache else None
             with ExitStack() as once:
-                ceilings, notes = known_or_measured(
-                    stored, device, builders, lambda: runner(once), note, again=remeasure
-                )
+                begin = partial(runner, once)
+                ceilings, notes = known_or_measured(stored, device, builders, begin, note, again=remeasure)
         profiler = Profiler(
             problem,
             device,

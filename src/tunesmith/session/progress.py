@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import escape_html, format_count, one_line
@@ -56,17 +56,10 @@ class _Callback:
         self.call(ProgressUpdate(text, passing=False))
 
 
-def _in_a_notebook() -> Listener | None:
-    if "IPython" not in sys.modules:
-        return None
-
-    where = notebook_area()
-    return NotebookListener(where) if where is not None else None
-
-
 def listener_of(given: ListenerLike | None) -> Listener:
     if given is None:
-        return _in_a_notebook() or _Callback(lambda _update: None)
+        area = notebook_area()
+        return NotebookListener(area) if area is not None else _Callback(lambda _update: None)
     if isinstance(given, Listener):
         return given
     if callable(given):
@@ -77,26 +70,15 @@ def listener_of(given: ListenerLike | None) -> Listener:
     )
 
 
-# -- Progress in a notebook: one place below the cell that shows the best so far, and is drawn anew.
-#
-# IPython is asked only where somebody has imported it, which a notebook's kernel has.
-
-
 OFTEN = 1.0  # seconds between two drawings
-
-
-class _Redrawn(Protocol):
-    """Where something is shown, and can be shown anew."""
-
-    def update(self, shown: object) -> object: ...
 
 
 class NotebookArea:
     """HTML below a cell: the first call shows it, the others replace it."""
 
-    def __init__(self, display: Callable[..., _Redrawn], html: Callable[[str], object]) -> None:
+    def __init__(self, display: Callable[..., Any], html: Callable[[str], object]) -> None:
         self._display, self._html = display, html
-        self._place: _Redrawn | None = None
+        self._place: Any = None
 
     def show(self, text: str) -> None:
         if self._place is None:

@@ -93,7 +93,6 @@ class Run:
         kernel's order, or without the outputs, which are then returned. Scalars, and sizes that no shape
         tells, are passed by name.
         """
-
         if not self.result.finished:
             fault = "this run is not finished, so nothing can be called yet"
             raise BadInput(fault, where=str(self.folder), hint=f"go on with: {self.resume_command}")
@@ -105,7 +104,6 @@ class Run:
 
     def export(self, to: str, out: str | Path | None = None) -> Exported:
         """As `tunesmith export` writes it, into a new folder."""
-
         return export_runs([self], to, Path(out) if out is not None else None)
 
     def templates(self, winner: bool = False, still_open: Sequence[str] = ()) -> dict[str, str]:
@@ -151,11 +149,11 @@ class Run:
 
         found = [self]
 
-        def look() -> tuple[str, bool]:
+        def look_again() -> tuple[str, bool]:
             found[0] = as_it_stands(RunFolder.open(self.folder))
             return found[0]._repr_html_(), found[0].result.live
 
-        progress.follow_display(look, progress.notebook_area())
+        progress.follow_display(look_again, progress.notebook_area())
         return found[0]
 
     def _repr_html_(self) -> str:
@@ -199,8 +197,8 @@ def run_of(
     report, texts = made.report, made.texts
     if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
         # The name that a finished run delivers; of a draft, which no gate has seen, its own.
-        own, drafted = templates.problem, found.status == "drafted"
-        name = draft_name(own, found.template) if drafted else unfinished_name(own)
+        problem, drafted = templates.problem, found.status == "drafted"
+        name = draft_name(problem, found.template) if drafted else unfinished_name(problem)
         if missing is not None:
             folder.write(name, folder.get(found.digest))
         file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
@@ -208,9 +206,6 @@ def run_of(
     if missing is None and not report.finished and (since := folder.held_for()) is not None:
         report = replace(report, live=True, reason="running", seconds=report.seconds + since)
     return Run(report, folder.path, folder.go_on, missing, texts=texts)
-
-
-# -- Calling what a run delivered: by the runtime that exports ship, over the run's own files.
 
 
 _FRAMEWORKS = ("torch", "cupy", "pyopencl", "numpy")
@@ -279,15 +274,12 @@ def framework_of(values: Iterable[object]) -> str:
     """Whose arrays they are; the first that is one tells."""
     for value in values:
         for kind in type(value).__mro__:
-            own = kind.__module__.partition(".")[0]
-            if own in _FRAMEWORKS and not isinstance(value, int | float):
-                return "pyopencl" if own == "numpy" else own
+            package = kind.__module__.partition(".")[0]
+            if package in _FRAMEWORKS and not isinstance(value, int | float):
+                return "pyopencl" if package == "numpy" else package
     raise TypeError(
         "no array is passed: pass PyTorch tensors, CuPy arrays, or for OpenCL pyopencl's or NumPy's"
     )
-
-
-# -- Exports of runs: what was delivered, as the certificate names it, in the form that a program takes.
 
 
 @dataclass(frozen=True)
@@ -353,8 +345,8 @@ def result_of(run: Run, target: Target) -> DeviceResult:
     dispatch = dispatch_in(run.folder, files)
     if dispatch.language not in target.languages:
         others = ", ".join(names_for(dispatch.language))
-        own = " and ".join(target.languages)
-        fault = f"the export {target.name} is for {own}, this kernel is {dispatch.language}"
+        languages = " and ".join(target.languages)
+        fault = f"the export {target.name} is for {languages}, this kernel is {dispatch.language}"
         raise BadInput(fault, where=where, hint=f"name one of: {others}")
     if not dispatch.tuned:
         hint = "tune longer, with other sizes, or with a model; the report says what was tried"

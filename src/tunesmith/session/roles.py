@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from tunesmith import backends
 from tunesmith.base.codec import decode_json
@@ -19,7 +19,7 @@ from tunesmith.base.files import explain_disk_errors
 from tunesmith.problem import device as languages
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
-from tunesmith.run.events import SINGLE, Decided, LanguageModel, MovesOffered, Role
+from tunesmith.run.events import SINGLE, Decided, LanguageModel, Role
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.ports import Catalogue, Declined, Inbox, Offer
 from tunesmith.run.state import State
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     )
 
 
-# -- What a user asks for, before a run begins: which strategy, models and moves go together.
-
-
 NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
 
 
@@ -60,11 +57,6 @@ def parse_strategy(text: str) -> Strategy:
         hint = "choose one of these, or leave --strategy out: templates are searched"
         raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
     return STRATEGIES[text].name
-
-
-def moves_named(text: str) -> MovesOffered:
-    known: tuple[MovesOffered, ...] = get_args(MovesOffered)
-    return next(name for name in known if name == text)
 
 
 def check_strategy_config(
@@ -298,9 +290,7 @@ class RoleFactory:
 
     def talking(self) -> Talking:
         """The players of all roles."""
-        from tunesmith.agents import roles as plain
-        from tunesmith.agents import roles as tester
-        from tunesmith.agents import single
+        from tunesmith.agents import roles, single
 
         asked = [role for role in STRATEGIES[self.strategy].roles if role in self._names]
         if silent := [role for role in asked if role not in self.prompts]:
@@ -313,12 +303,10 @@ class RoleFactory:
                 *self._told(SINGLE), *self._name_and_signature_check(SINGLE), lessons=self.lessons
             )
             return Talking(problem, templates, single.SinglePlanner(problem), moves, alone, None, talk)
-        planner, writer = (
-            self._create_planner(),
-            self._create_writer(moves) if "author" in self._names else None,
-        )
-        cases = tester.ModelTester(problem, self.prompts["tester"]) if "tester" in self._names else None
-        judged = writer.plain_fault if isinstance(writer, plain.PlainAuthor) else None
+        planner = self._create_planner()
+        writer = self._create_writer(moves) if "author" in self._names else None
+        cases = roles.ModelTester(problem, self.prompts["tester"]) if "tester" in self._names else None
+        judged = writer.plain_fault if isinstance(writer, roles.PlainAuthor) else None
         return Talking(problem, templates, planner, moves, writer, cases, talk, judged)
 
     @property
@@ -343,17 +331,15 @@ class RoleFactory:
 
     def _create_writer(self, moves: Author) -> ModelWriter:
         from tunesmith.agents import roles
-        from tunesmith.agents import roles as plain
 
         told = (*self._told("author"), *self._name_and_signature_check("author"))
         if self._kernels is not None:
-            return plain.PlainAuthor(*told, expert=moves, kernels=self._kernels)
+            return roles.PlainAuthor(*told, expert=moves, kernels=self._kernels)
         is_concrete = self.expert is None
         return roles.ModelAuthor(*told, is_concrete, None if is_concrete else moves)
 
     def _create_planner(self) -> Planner:
         from tunesmith.agents import roles
-        from tunesmith.agents import roles as plain
 
         is_analysed, is_model = "analyst" in self._names, "planner" in self._names
         analyst = roles.ModelAnalyst(self.problem, self.prompts["analyst"]) if is_analysed else None
@@ -364,15 +350,13 @@ class RoleFactory:
             planner = self.expert[0]
         else:
             told = (*self._told("planner"), analyst, self.expert[0], "author" in self._names)
-            planner = (
-                plain.PlainPlanner(*told, lessons=self.lessons, kernels=self._kernels)
-                if self._kernels is not None
-                else roles.ModelPlanner(*told, lessons=self.lessons)
-            )
+            planner = roles.ModelPlanner(*told, lessons=self.lessons)
+            if self._kernels is not None:
+                planner = roles.PlainPlanner(*told, lessons=self.lessons, kernels=self._kernels)
         if analyst is not None:  # whoever plans: an author and the report read it, too
             planner = roles.Analysed(analyst, planner)
         if self.plain_first and self._kernels is not None:
-            planner = plain.PlainFirst(planner, by_moves=not is_model)
+            planner = roles.PlainFirst(planner, by_moves=not is_model)
         return planner
 
 
@@ -472,9 +456,7 @@ def prepare_models(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = specs_by_role(spec, strategy)
     for one in dict.fromkeys(who.values()):
-        model = _create_language_model(one, Casting(spec, {}, Path()))
-        if hasattr(model, "prepare"):
-            model.prepare()
+        _create_prepared_model(one, Casting(spec, {}, Path()))
 
 
 def one_model(spec: str, folder: Path, wait: bool, note: Callable[[str], None]) -> LanguageModel:
@@ -484,8 +466,12 @@ def one_model(spec: str, folder: Path, wait: bool, note: Callable[[str], None]) 
     named = parse_spec(spec)
     if named.kind == "expert":
         raise BadInput("the built-in expert has said what it can", hint="name a model, e.g. --model mailbox")
-    cast = Casting(spec, {}, folder, wait=wait, note=note, progress=note)
-    model = _create_language_model(named, cast)
+    return _create_prepared_model(named, Casting(spec, {}, folder, wait=wait, note=note, progress=note))
+
+
+def _create_prepared_model(spec: Spec, cast: Casting) -> LanguageModel:
+    """BadInput where it cannot be asked."""
+    model = _create_language_model(spec, cast)
     if hasattr(model, "prepare"):
         model.prepare()
     return model

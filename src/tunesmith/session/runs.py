@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from tunesmith import backends
 from tunesmith.base.codec import encode_json
@@ -17,12 +17,13 @@ from tunesmith.lab.build import BuildSurveyor
 from tunesmith.lab.judge import sanitize
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
 from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run import trust
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Primed, Protected, Settings, Started
+from tunesmith.run.events import MovesOffered, Primed, Protected, Role, Settings, Started
 from tunesmith.run.folder import (
     JOURNAL,
     CeilingsCache,
@@ -47,7 +48,6 @@ from tunesmith.session.result import Run, deliver_run, run_of
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
-    from tunesmith.session.stand_in import RunRehearsal
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -87,67 +87,43 @@ def begin_run(
 
 
 def _write_beginning(
-    given: RunInput,
-    config: RunConfig,
-    out: Path | None,
-    listener: Listener,
-    priors: Priors,
-    sources: Sources,
+    given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors, sources: Sources
 ) -> tuple[RunFolder, Place, Templates]:
     """A new folder that can be resumed, and what that would find out again."""
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
+        given = replace(given, template=template)
     prompts = roles.checked_prompts(config, template, listener.note)
     if config.plain and not roles.is_for_expert(problem):
         fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
-    with machine.temporary_scratch() as scratch:
-        workers, here, wanted = machine.place_to_time(problem.kernel.language, config, scratch, sources[0])
-        device = machine.choose_device(here, wanted)
-        feasible = len(configs_of(problem, template, device)) if template is not None else None
-        compiler = machine.choose_compiler(problem, template, device, workers, listener.note)
-        place = Place(workers, here, device, compiler, tuple(sources))
-        if not device.absent:
-            place = replace(place, posts=_posts_of_devices(config, place))
-        watched = sanitize.note_of(workers.sanitizers(), config.sandbox, device)
-    notes = (*roles.launch_notes(problem, device), watched)
-    for note in (*notes, *here.notes):
-        listener.say(f"note: {note}")
-    primed = priors(device)
-    entries = rank_entries(given.library, problem, device.name)[:1]
+    place, feasible, notes = _choose_place(problem, template, config, sources, listener)
+    primed = priors(place.device)
+    entries = rank_entries(given.library, problem, place.device.name)[:1]
     if config.prior:
         primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in entries)
     runs, wait = Path(config.runs), config.wait
     folder = RunFolder.create(out, wait) if out else RunFolder.create_next(runs, problem.name, wait)
     try:
-        stored = problems.store_texts(folder, *given.problem, template)
-        stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
-        learned = library.lessons_for(problem, device.name, config, listener.say) if prompts else ""
-        stored |= {problems.LESSONS: folder.put(learned.encode())} if learned else {}
-        beside = {name: folder.put(other.source.encode()) for name, other in given.beside.items()}
-        stored |= {f"{problems.BESIDE}{name}": digest for name, digest in beside.items()}
-        stored |= {
-            f"{problems.LIBRARY}{e.name}": folder.put(encode_json(LibraryTemplate.of(e))) for e in entries
-        }
-        stored |= {f"{problems.MEASURED}{n}": folder.put(t.encode()) for n, t in given.measured.items()}
-        if workers.spec.startswith("replay:"):
-            stored[problems.RECORDING] = folder.put(Path(workers.spec.partition(":")[2]).read_bytes())
+        say, spec = listener.say, place.workers.spec
+        learned = library.lessons_for(problem, place.device.name, config, say) if prompts else ""
+        stored = _store_inputs(folder, given, prompts, learned, entries, spec)
         started = Started(
             problem=problem.name,
             files=tuple(stored.items()),
             template=problems.TEMPLATE + template.path if template is not None else "",
-            backend=workers.spec.partition(":")[0],
-            device=device,
+            backend=spec.partition(":")[0],
+            device=place.device,
             settings=_resolve_run_settings(config, place, feasible),
-            versions=backends.package_versions(backends.find_backend_kind(workers.spec)),
-            compiler=compiler,
+            versions=backends.package_versions(backends.find_backend_kind(spec)),
+            compiler=place.compiler,
             priors=len(primed),
             origin=given.origin,
             notes=notes,
             salt=secrets.randbits(SEED_BITS),
-            protection=here.protection,
+            protection=place.here.protection,
             authors=tuple(given.authors.items()),
             weights=tuple((w.name, w.weight) for w in problem.workloads),
         )
@@ -162,8 +138,49 @@ def _write_beginning(
         folder.discard()
         folder.unlock()
         raise
-    templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
+    beside = {name: stored[f"{problems.BESIDE}{name}"] for name in given.beside}
+    templates = Templates(problem, place.device, template, FolderTexts(folder), beside, given.authors)
     return folder, place, templates
+
+
+def _choose_place(
+    problem: Problem, template: Template | None, config: RunConfig, sources: Sources, listener: Listener
+) -> tuple[Place, int | None, tuple[str, ...]]:
+    """Where a run begins, how many configurations a given template has there, and what the report says."""
+    with machine.temporary_scratch() as scratch:
+        workers, here, wanted = machine.place_to_time(problem.kernel.language, config, scratch, sources[0])
+        device = machine.choose_device(here, wanted)
+        feasible = len(configs_of(problem, template, device)) if template is not None else None
+        compiler = machine.choose_compiler(problem, template, device, workers, listener.note)
+        place = Place(workers, here, device, compiler, tuple(sources))
+        if not device.absent:
+            place = replace(place, posts=_posts_of_devices(config, place))
+        watched = sanitize.note_of(workers.sanitizers(), config.sandbox, device)
+    notes = (*roles.launch_notes(problem, device), watched)
+    for note in (*notes, *here.notes):
+        listener.say(f"note: {note}")
+    return place, feasible, notes
+
+
+def _store_inputs(
+    folder: RunFolder,
+    given: RunInput,
+    prompts: Mapping[Role, str],
+    learned: str,
+    entries: Sequence[LibraryEntry],
+    spec: str,
+) -> dict[str, str]:
+    """All that a run needs to go on elsewhere; name -> digest."""
+    texts = {f"{problems.PROMPT}{role}": text for role, text in prompts.items()}
+    texts |= {problems.LESSONS: learned} if learned else {}
+    texts |= {f"{problems.BESIDE}{name}": other.source for name, other in given.beside.items()}
+    texts |= {f"{problems.LIBRARY}{e.name}": encode_json(LibraryTemplate.of(e)).decode() for e in entries}
+    texts |= {f"{problems.MEASURED}{name}": text for name, text in given.measured.items()}
+    stored = problems.store_texts(folder, *given.problem, given.template)
+    stored |= {name: folder.put(text.encode()) for name, text in texts.items()}
+    if spec.startswith("replay:"):
+        stored[problems.RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
+    return stored
 
 
 def _posts_of_devices(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
@@ -203,7 +220,7 @@ def _resolve_run_settings(config: RunConfig, place: Place, feasible: int | None)
         steer=config.steer,
         profile="counters" if config.counters else "static",
         models=config.model,
-        moves=roles.moves_named(config.moves),
+        moves=cast(MovesOffered, config.moves),
         checks_best=True,
         strategy=roles.parse_strategy(config.strategy),
         linear=config.linear,
@@ -381,17 +398,16 @@ def run_loop(
 ) -> DeviceMissing | None:
     """To the end of the run; without its device as far as that goes: then what is missing."""
     problem, settings = run.templates.problem, run.state.settings
-    rehearsal: RunRehearsal | None = None
+    rehearsal: machine.RunRehearsal | None = None
     lab: Lab
     with ExitStack() as opened:
         if place.missing:
             from tunesmith.lab.lab import OfflineLab  # which few runs need
-            from tunesmith.session.stand_in import stand_in
 
             workers, count = place.workers, place.builders(config.builders)
             drawn = LabSettings(settings.seed, count, salt=run.started.salt)
             about = (problem, place.device, workers.scratch, drawn, workers.sandbox, run.listener.note)
-            rehearsal = opened.enter_context(closing(stand_in().rehearsal(*about)))
+            rehearsal = opened.enter_context(closing(machine.stand_in().rehearsal(*about)))
             builders = machine.make_builders(workers, place.device, count, run.state.compiler)
             lab = OfflineLab(BuildSurveyor(problem, place.device, builders), place.missing)
             opened.callback(lab.close)
@@ -424,27 +440,31 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
         opened.callback(cache.close)
     host = None
     if sanitize.is_watched_twice(place.device):
-        from tunesmith.session.stand_in import stand_in  # which only GPUs need
-
-        host = stand_in().watch_for(problem, place.device, place.workers.scratch, place.workers.sandbox)
-        if host is not None:
-            opened.callback(host.close)
+        where = (place.device, place.workers.scratch, place.workers.sandbox)
+        host = machine.stand_in().watch_for(problem, *where)
+    if host is not None:
+        opened.callback(host.close)
     compiler = state.compiler.partition(" ")[0]
     drawn = (settings.seed, place.builders(config.builders), compiler, run.started.salt)
     lab_settings = LabSettings(*drawn, settings.seconds)
     known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
     stored = CeilingsCache(Path(config.cache_dir), note) if use_cache or settings.ceilings else None
-    options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": run.folder}
-    options |= {"beside": host, "counters": settings.profile == "counters"}
-    options["extra"] = state.extended.cases if state.extended else ()
+    options: machine.LabOptions = {
+        "progress": note,
+        "ceilings": stored,
+        "counters": settings.profile == "counters",
+        "extra": state.extended.cases if state.extended else (),
+        "store": run.folder,
+        "beside": host,
+    }
     lab: LocalLab | LabPool
     if place.posts:
         from tunesmith.session.multi_device import make_pool  # which few runs need
 
-        lab = make_pool(config, problem, place, lab_settings, known, run.listener.say, **options)
+        lab = make_pool(config, problem, place, lab_settings, known, run.listener.say, options)
     else:
-        options |= {"settings": lab_settings, "cache": cache, "known": known}
-        lab = machine.make_lab(problem, place.device, place.workers, **options)
+        parts = (problem, place.device, place.workers)
+        lab = machine.make_lab(*parts, settings=lab_settings, cache=cache, known=known, **options)
     opened.callback(lab.close)
     for source in place.sources:
         opened.callback(source.close)  # first: threads of the lab may wait for one that is lost

@@ -12,18 +12,11 @@ from tunesmith.run.events import Reply
 
 
 @pytest.mark.parametrize("language", ["opencl", "cuda", "hip"])
-def test_the_example_is_read_as_a_reply(language: str) -> None:
-    text = read_file(Reply(example_file(language, concrete=False)))
+@pytest.mark.parametrize(("concrete", "params"), [(False, ["BLOCK", "ITEMS"]), (True, [])])
+def test_the_example_is_read_as_a_reply(language: str, concrete: bool, params: list[str]) -> None:
+    text = read_file(Reply(example_file(language, concrete)))
     assert isinstance(text, str)
     template = parse_template(text.replace("(n,", "(rows,"), path="t.cl", problem=a_problem())
-    assert [p.name for p in template.space.params] == ["BLOCK", "ITEMS"]
-    assert vet_source(text, "", language) is None
-
-
-@pytest.mark.parametrize("language", ["opencl", "cuda", "hip"])
-def test_the_example_of_a_kernel_has_no_parameters(language: str) -> None:
-    text = read_file(Reply(example_file(language, concrete=True)))
-    assert isinstance(text, str)
-    template = parse_template(text.replace("(n,", "(rows,"), path="t.cl", problem=a_problem())
-    assert template.is_concrete
+    assert [p.name for p in template.space.params] == params
+    assert template.is_concrete is concrete
     assert vet_source(text, "", language) is None

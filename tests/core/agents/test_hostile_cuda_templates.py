@@ -50,13 +50,7 @@ def test_what_reaches_out_is_refused(added: str, words: str) -> None:
     assert words in found
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("const __half", "const float"),
-        ("int d", "int d, int more"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [("const __half", "const float"), ("int d", "int d, int more")])
 def test_a_changed_signature_is_refused(old: str, new: str) -> None:
     start = HONEST.index("__global__")
     end = HONEST.index("{", start)

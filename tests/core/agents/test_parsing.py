@@ -6,7 +6,6 @@ import pytest
 
 from tunesmith.agents.prompting import (
     ANALYSIS,
-    SPENT,
     Analysis,
     Cases,
     PlanReply,
@@ -123,10 +122,6 @@ def test_words_that_are_known_are_listed(text: str, kind: type, known: str) -> N
     found = read_json(Reply(text), kind)
     assert isinstance(found, Unusable)
     assert found.reason.endswith(f"`; known are {known}")
-
-
-def test_a_plan_that_never_began_is_reported_as_such() -> None:
-    assert read_json(Reply("", is_cut=True), PlanReply) == Unusable(SPENT)
 
 
 def test_sizes_are_numbers() -> None:

@@ -186,8 +186,6 @@ class TestWithoutARun:
             (lambda: tunesmith.tune(problem, budget=2.5), "budget.*2.5"),  # type: ignore[arg-type]
             (lambda: tunesmith.tune(problem, budget=True), "budget.*True"),
             (lambda: tunesmith.tune(problem, device=5), "device.*5"),  # type: ignore[arg-type]
-            (lambda: tunesmith.compare([]), "no problem"),
-            (lambda: tunesmith.compare(str(tmp_path / "gone")), "no such file"),
             (lambda: tunesmith.tune(problem, nonsense=1), "nonsense"),  # type: ignore[call-arg]
             (lambda: tunesmith.tune(problem, listener=3), "listener"),  # type: ignore[arg-type]
             (lambda: tunesmith.tune(problem, prior=False, prior_runs=["r"]), "prior"),

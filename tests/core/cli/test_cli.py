@@ -10,46 +10,20 @@ import select
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import typer
 
 from tests.end_to_end import tiny
-from tests.running import Ended, environment, tunesmith, tunesmith_afresh
+from tests.running import Ended, environment, expect_success, tunesmith, tunesmith_afresh
 from tests.wording import says
 from tunesmith import __version__
 from tunesmith.base.errors import BadInput, DeviceMissing, Interrupted, KernelWrong, TunesmithError
+from tunesmith.base.plugins import our_names
 from tunesmith.cli.console import handle_errors
 
-COMMANDS = (
-    "init",
-    "check",
-    "template",
-    "explain",
-    "tune",
-    "retune",
-    "resume",
-    "report",
-    "watch",
-    "verify",
-    "export",
-    "bench",
-    "diff",
-    "compare",
-    "fleet",
-    "profile",
-    "capture",
-    "extract",
-    "apply",
-    "devices",
-    "doctor",
-    "mcp",
-    "skill",
-    "trust",
-    "library",
-)
+COMMANDS = [name for name in our_names("commands") if name != "worker"]
 
 
 def shell(folder: Path, line: str, **more: str) -> Ended:
@@ -71,22 +45,25 @@ def shell(folder: Path, line: str, **more: str) -> Ended:
 class TestHelp:
     def test_is_quick(self, tmp_path: Path) -> None:
         took: list[float] = []
-        while len(took) < 20 and min(took, default=1.0) >= 0.5:  # other tests run beside this one
-            begin = time.perf_counter()
+        while len(took) < 5 and min(took, default=1.0) >= 0.5:  # the first may have to compile it
+            before = os.times()
             assert tunesmith_afresh(tmp_path, "--help").code == 0
-            took.append(time.perf_counter() - begin)
+            after = os.times()
+            took.append(after.children_user + after.children_system - sum(before[2:4]))
         assert min(took) < 0.5
 
     def test_names_every_command(self, tmp_path: Path) -> None:
         ended = tunesmith(tmp_path, "--help")
         assert ended.err == ""
-        assert re.findall(r"(?m)^  (\w+)  ", ended.out.split("Commands:")[1]) == list(COMMANDS)
+        groups, _, more = ended.out.partition("\nMore:")
+        shown = re.findall(r"(?m)^  (\w+) +[A-Z]", groups)
+        assert len(shown) <= 18
+        assert sorted([*shown, *re.findall(r"(\w+)[,:] ", more)]) == sorted(COMMANDS)
 
     @pytest.mark.parametrize("command", COMMANDS)
     @pytest.mark.few(5)
     def test_of_each_command(self, tmp_path: Path, command: str) -> None:
-        ended = tunesmith(tmp_path, command, "--help")
-        assert ended.code == 0
+        ended = expect_success(tmp_path, command, "--help")
         assert ended.err == ""
         assert ended.out.startswith(f"Usage: tunesmith {command} [OPTIONS]")
         options = re.findall(r"(?m)^  (?:-\w, )?--\S+.*", ended.out)
@@ -115,6 +92,8 @@ class TestHelp:
 )
 @pytest.mark.few(1)
 def test_completion(tmp_path: Path, line: str, known: list[str]) -> None:
+    if line.split()[1] not in COMMANDS:
+        pytest.skip("it is a plugin's, which is not installed")
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     variables = {**environment(tmp_path), **words, "_TUNESMITH_COMPLETE": "complete_bash"}
     command = [sys.executable, "-m", "tunesmith"]
@@ -207,7 +186,7 @@ class TestOutput:
         assert ended.out.startswith("tiny is right")
         assert tunesmith(run, "-q", "check", "problem").err == ""
         for line in (("check", "problem", "--verbose"), ("-v", "check", "problem")):
-            assert tunesmith(run, *line).err.count("checking the original, case") == 14
+            assert tunesmith(run, *line).err.count("checking the original, case") == 10
         assert tunesmith(run, "check", "gone", "-q").err.startswith("error: ")
 
     @pytest.mark.parametrize("form", ["text", "md", "json"])

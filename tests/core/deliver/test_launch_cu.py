@@ -23,8 +23,7 @@ from tests.core.deliver.cuda_kernels import (
     scales,
     tuned,
 )
-from tests.golden.archive import read_archive
-from tests.golden.shown import archive_of
+from tests.golden.archive import archive_of, read_archive
 from tests.samples import a_device
 from tunesmith.deliver.expr_text import C_TYPES
 from tunesmith.problem.problem import TYPES

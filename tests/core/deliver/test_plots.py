@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.deliver.shown.comparisons import a_history, a_param, an_explanation
 from tests.thoroughness import examples
 from tunesmith.deliver.pages.plots import (
     Linear,
@@ -23,10 +22,33 @@ from tunesmith.deliver.pages.plots import (
     spread_out,
     width_of,
 )
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.rounds import Best, History
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('x')</script>&\"\n\x00\x1b[31m"
+
+
+def a_history(count: int, workloads: tuple[str, ...] = ("decode", "prefill")) -> History:
+    speedups = tuple(None if n % 7 == 3 else 0.3 + 4 * n / count for n in range(count))
+    good = [(n, s) for n, s in enumerate(speedups, 1) if s is not None]
+    return History(speedups, tuple(Best(name, tuple(good)) for name in ("", *workloads)))
+
+
+def a_param(name: str = "VEC", factor: float = 1.9) -> ParamEffect:
+    values = (
+        ValueEffect(8, "winner", 1.0),
+        ValueEffect(1, "measured", factor, best=1.2, tried=3),
+        ValueEffect(2, "model", 1.4, interval=(1.2, 1.6), best=1.3),
+        ValueEffect(4, "excluded", None, why="whole", best=1.1),
+        ValueEffect(16, "failed", None, why="over_limits"),
+        ValueEffect(32, "unknown", None),
+    )
+    return ParamEffect(name, 8, factor, 1, "measured", values)
+
+
+def an_explanation(*params: ParamEffect, workload: str = "") -> Explanation:
+    return Explanation(workload, {p.name: p.value for p in params}, params, 96, 0.8)
 
 
 def parsed(data: bytes) -> ElementTree.Element:

@@ -12,8 +12,6 @@ import pytest
 from tests.core.run.test_loop import PROBLEM, FakeLab, delivered, events
 from tests.core.run.test_rounds import cost, survey
 from tests.core.run.test_talking import BETTER, GOOD, TalkingRun, a_run, model_of, said
-from tests.kernel_runs import a_run as a_kernel_run
-from tests.kernel_runs import change, kernel, stop
 from tests.talkers import Said, plan
 from tests.wording import says
 from tunesmith.agents.roles import Analysed, ModelAnalyst, ModelPlanner, ModelTester
@@ -71,9 +69,6 @@ def roles_of(run: TalkingRun) -> list[str]:
     return [request.role for request in model_of(run).asked]
 
 
-# -- the analyst -----------------------------------------------------------------------------------------
-
-
 def test_planner_author_and_report_read_the_analyst() -> None:
     script: dict[int, Sequence[Said]] = {1: [analysis("<b>loads</b>")], 2: [plan()], 3: [GOOD]}
     run = an_advised_run(script | {4: [analysis()], 5: [plan("stop")]}, "analyst", "planner", "author")
@@ -102,20 +97,6 @@ def test_an_analyst_is_heard_where_the_expert_plans(author: str) -> None:
         "Bound: latency of loads"
     ]
     assert state.stopped == Stopped("every move has been tried")
-
-
-def test_who_rewrites_reads_the_analyst_too() -> None:
-    script: dict[int, Sequence[Said]] = {1: [analysis()], 2: [change()], 3: [kernel(1)]}
-    run = a_kernel_run(
-        script | {4: [analysis()], 5: [stop()]},
-        {"1": 2.0},
-        Settings(rounds=5, strategy="rewrite"),
-        roles=("analyst", "planner", "author"),
-    )
-    state = run.go()
-    for number in (2, 3):
-        assert f"{HEADING}\n\nBound: latency of loads" in run.said(number)
-    assert round_reports(PROBLEM, state)[0].analysis.endswith("Advice: wider loads")
 
 
 def test_no_line_of_an_analyst_passes_for_a_heading() -> None:
@@ -159,9 +140,6 @@ def test_the_expert_goes_on_where_an_analyst_costs_too_much(dollars: float, aske
     assert len(model_of(run).asked) == asked
     assert state.stopped == Stopped("every move has been tried")
     assert [c.status for c in state.candidates] == ["searched"]
-
-
-# -- the tester ------------------------------------------------------------------------------------------
 
 
 def test_cases_that_cannot_be_read_go_back_once() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.core.run.test_library import OWN, a_record, an_entry, some_timings
 from tests.samples import TEMPLATE, config
-from tunesmith.base.codec import decode_json, encode_json
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import flatten_text
 from tunesmith.run.config import RunConfig
@@ -77,9 +77,6 @@ def spoil(library: SqliteLibrary, name: str, document: bytes) -> None:
 def as_read(library: SqliteLibrary, entry: LibraryEntry) -> LibraryEntry:
     """What others wrote may be a model's."""
     return replace(entry, author=entry.author or UNKNOWN_AUTHOR) if library.is_shared else entry
-
-
-# -- templates that won -----------------------------------------------------------------------------------
 
 
 def test_what_is_put_comes_back_and_goes(library: SqliteLibrary) -> None:
@@ -161,9 +158,6 @@ def test_a_name_is_a_name(library: SqliteLibrary, name: str) -> None:
         library.add(an_entry(name=name))
 
 
-# -- hostile text -----------------------------------------------------------------------------------------
-
-
 def texts_in(kind: type) -> list[str]:
     return [f.name for f in fields(kind) if f.type == "str" and f.name not in ("name", "id")]
 
@@ -219,9 +213,6 @@ def test_numbers_that_nobody_measures_are_no_entry_of_others(library: SqliteLibr
         assert names["rows"].rows == ((config(64), 0.5),)
 
 
-# -- what runs measured -----------------------------------------------------------------------------------
-
-
 def test_runs_and_their_timings(library: SqliteLibrary) -> None:
     run = a_record()
     assert library.runs() == []
@@ -262,9 +253,6 @@ def test_two_writers_of_a_thousand_rows_lose_none_and_double_none(place: RunConf
         assert {t.key for t in library.timings(a_record().id)} == {t.key for t in some_timings(1000)}
 
 
-# -- the file ---------------------------------------------------------------------------------------------
-
-
 def test_another_schema_is_refused_and_left_as_it_is(place: RunConfig, library: SqliteLibrary) -> None:
     library.add(an_entry())
     change(library, f"PRAGMA user_version = {SCHEMA + 1}")
@@ -287,9 +275,6 @@ def test_it_is_shared_where_others_may_write(tmp_path: Path) -> None:
         assert own.is_shared
         path.chmod(mode)
     own.close()
-
-
-# -- lessons ----------------------------------------------------------------------------------------------
 
 
 def lessons(*what: str) -> KernelLessons:
@@ -324,9 +309,6 @@ def test_planners_are_told_unless_the_library_is_switched_off(
     assert lessons_for(OWN, "a GPU", replace(place, library=False), pytest.fail) == ""
 
 
-# -- a run begins from it ---------------------------------------------------------------------------------
-
-
 def test_a_run_begins_from_a_template_that_stands_alone(place: RunConfig, library: SqliteLibrary) -> None:
     def found() -> list[str]:
         return [entry.name for entry in to_begin_from(OWN, None, place, lambda _text: None)]
@@ -352,9 +334,6 @@ def test_a_template_is_exported_with_its_headers_and_over_nothing(tmp_path: Path
     with pytest.raises(BadInput, match="outside its own folder"):
         export_template(an_entry(headers=(("../part.h", ""),)), tmp_path / "new.cl")
     assert not (tmp_path / "new.cl").exists()
-
-
-# -- the user's own, in a folder --------------------------------------------------------------------------
 
 
 def cannot_write(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,9 +379,3 @@ def test_a_damaged_file_is_told_and_a_run_goes_on(tmp_path: Path, content: bytes
     assert stored.consult_library(place, said.append, asked, "none") == "none"
     assert len(said) == 1, "it is said once"
     assert said[0].startswith("going on without the library: ")
-
-
-def test_what_is_stored_is_what_decodes(library: SqliteLibrary) -> None:
-    library.record(a_record(), some_timings(1), {})
-    ((document,),) = library._read("SELECT document FROM runs")
-    assert decode_json(bytes(document), RunRecord) == a_record()

@@ -160,9 +160,6 @@ def decisions(run: Run, kind: str = "refactor") -> list[Decided]:
     return [e for e in events(run, Decided) if isinstance(e, Decided) and e.decision == kind]
 
 
-# -- a whole run ---------------------------------------------------------------------------------------------
-
-
 def test_the_expert_goes_on_from_what_a_model_rewrote_plainly() -> None:
     run = a_run(STORY)
     state = run.go()
@@ -261,9 +258,6 @@ def test_the_report_says_what_was_done() -> None:
     tells(lines, "template 4 is written: vector, unroll on template 3, the plain kernel")
 
 
-# -- what is turned away -------------------------------------------------------------------------------------
-
-
 def test_one_that_is_never_read_is_turned_away_and_the_expert_goes_on_without() -> None:
     replies = {n: [file(text(1, f"// # try {n}\n"))] for n in range(1, 9)}
     run = a_run(replies, replace(PLAIN, repairs=2))
@@ -309,9 +303,6 @@ def test_tokens_are_for_the_plain_kernel_alone() -> None:
 
 def decisions_of(state: object) -> list[Decided]:
     return [d for d in state.decided if d.decision == "refactor"]  # type: ignore[attr-defined]
-
-
-# -- a model plans -------------------------------------------------------------------------------------------
 
 
 def test_a_planner_may_decide_on_it_and_then_has_other_moves() -> None:
@@ -373,9 +364,6 @@ def test_an_author_is_handed_what_the_expert_made_on_the_plain_kernel() -> None:
     tells(run.said(4), "The template that a program made by these moves", "ON")
     assert run.expert.seen == [(4, ("vector",))]
     assert [(c.id, c.parent) for c in state.candidates] == [("1", ""), ("2", "1")]
-
-
-# -- what is asked for ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

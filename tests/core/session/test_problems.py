@@ -69,10 +69,7 @@ def test_what_a_run_keeps_is_enough(tmp_path: Path, cuda: Path) -> None:
     problem, files = load_problem(cuda)
     template = load_template(cuda / "templates" / "template.cu", problem, files)
     far = ("shared/far.cuh", "#pragma once\n")
-    assert problem.kernel.headers == (
-        ("near.cuh", '#include "shared/far.cuh"\n#define TWO 2.0f\n'),
-        far,
-    )
+    assert problem.kernel.headers == (("near.cuh", '#include "shared/far.cuh"\n#define TWO 2.0f\n'), far)
     assert template.headers == (("own.cuh", "#define TWO 2.0f\n"), far)
     folder = RunFolder.create(tmp_path / "run")
     stored = store_texts(folder, problem, files, template)

@@ -11,15 +11,14 @@ import pytest
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
 from tests.opencl_here import needs_opencl
-from tests.running import EXAMPLES, FIXTURES, tunesmith
+from tests.running import EXAMPLES, FIXTURES, expect_success, tunesmith
 from tests.wording import says
 
 TEMPLATE = ("--template", FIXTURES / "scale" / "template.fake")
 
 
 def test_original_and_configuration_stand_side_by_side(tmp_path: Path) -> None:
-    ended = tunesmith(tmp_path, "profile", FIXTURES / "scale", *TEMPLATE, "--config", "BLOCK=128, VEC=8")
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "profile", FIXTURES / "scale", *TEMPLATE, "--config", "BLOCK=128, VEC=8")
     assert "original" in ended.out
     assert "BLOCK=128 VEC=8 MODE=0" in ended.out
     for words in (
@@ -42,8 +41,9 @@ def test_original_and_configuration_stand_side_by_side(tmp_path: Path) -> None:
 
 def test_json_has_all_of_it(tmp_path: Path) -> None:
     out = tmp_path / "plots"
-    ended = tunesmith(tmp_path, "profile", FIXTURES / "scale", "--workload", "wide", "--json", "--out", out)
-    assert ended.code == 0, ended.err
+    ended = expect_success(
+        tmp_path, "profile", FIXTURES / "scale", "--workload", "wide", "--json", "--out", out
+    )
     page = ended.json
     assert [w["name"] for w in page["workloads"]] == ["wide"]
     (view,) = page["workloads"][0]["views"]
@@ -59,8 +59,7 @@ def test_a_run_shows_its_original_and_its_winners(tmp_path: Path) -> None:
     tiny.fake(tmp_path / "problem")
     assert tune(tmp_path, "--out", "run").code == 0
     before = (tmp_path / "run" / "journal.jsonl").read_bytes()
-    ended = tunesmith(tmp_path, "profile", "run", "--json")
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "profile", "run", "--json")
     views = ended.json["workloads"][0]["views"]
     assert [v["profile"]["kernel"] for v in views] == ["original", "BLOCK=32"]
     assert views[1]["profile"]["seconds"] < views[0]["profile"]["seconds"]
@@ -72,8 +71,7 @@ def test_a_run_shows_its_original_and_its_winners(tmp_path: Path) -> None:
 def test_a_configuration_of_a_run_stands_beside_its_original_and_its_winner(tmp_path: Path) -> None:
     tiny.fake(tmp_path / "problem")
     assert tune(tmp_path, "--out", "run").code == 0
-    ended = tunesmith(tmp_path, "profile", "run", "--config", "BLOCK=256", "--json")
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "profile", "run", "--config", "BLOCK=256", "--json")
     views = ended.json["workloads"][0]["views"]
     assert [v["profile"]["kernel"] for v in views] == ["original", "BLOCK=32", "BLOCK=256"]
     assert any("were not checked" in note for note in ended.json["notes"])
@@ -145,16 +143,11 @@ def test_a_configuration_that_runs_nowhere_is_refused_and_one_that_runs_somewher
     command = ("profile", FIXTURES / "scale", "--template", template, "--config", "VEC=8")
     small = tunesmith(tmp_path, *command, "--workload", "small")
     refused(small, 2, "BLOCK=64 VEC=8 MODE=0 cannot run at small: ", "requires d // 256 >= 8")
-    both = tunesmith(tmp_path, *command, "--json")
-    assert both.code == 0, both.err
+    both = expect_success(tmp_path, *command, "--json")
     views = {w["name"]: w["views"][1] for w in both.json["workloads"]}
     assert views["wide"]["profile"]["seconds"] > 0
     assert views["small"]["diagnosis"]["summary"].startswith("cannot run: ")
     assert views["small"]["diagnosis"]["notes"] == []
-
-
-def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    refused(quickly(tmp_path, "profile", "nowhere"), 2, "there is no such file")
 
 
 def test_a_folder_that_cannot_be_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
@@ -166,8 +159,7 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_is_measured(tmp_path
 @pytest.mark.long
 def test_a_plot_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "scale-roofline.svg").mkdir()
-    ended = tunesmith(tmp_path, "profile", FIXTURES / "scale", "--workload", "wide")
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "profile", FIXTURES / "scale", "--workload", "wide")
     says(ended.out, "not written", "scale-roofline.svg")
 
 
@@ -183,13 +175,9 @@ def test_a_kernel_that_crashes_is_a_note_and_the_rest_goes_on(tmp_path: Path) ->
     shutil.copytree(FIXTURES / "scale", folder)
     kernel = folder / "kernel.fake"
     kernel.write_text(kernel.read_text().replace("// op", '// fault = "3"\n// op'))
-    ended = tunesmith(tmp_path, "profile", "problem")
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "profile", "problem")
     assert ended.out.count("could not be timed: crashed, killed by SIGABRT") == 2
     assert not list(tmp_path.glob("*.svg"))
-
-
-# -- real devices -----------------------------------------------------------------------------------------
 
 
 @needs_opencl
@@ -198,15 +186,13 @@ def test_a_kernel_that_crashes_is_a_note_and_the_rest_goes_on(tmp_path: Path) ->
 def test_a_cpu_has_a_roofline_and_is_measured_once(tmp_path: Path) -> None:
     example = EXAMPLES / "opencl" / "rmsnorm"
     command = ("profile", example, "--template", example / "template.cl", "--workload", "decode")
-    ended = tunesmith(tmp_path, *command)
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, *command)
     assert "must move" in ended.out
     assert "by memory bandwidth" in ended.out
     assert "OpenCL has no counters" in ended.out
     (file,) = (tmp_path / "user-cache" / "ceilings").iterdir()
     before = file.stat().st_mtime_ns
-    again = tunesmith(tmp_path, *command, "--json")
-    assert again.code == 0, again.err
+    again = expect_success(tmp_path, *command, "--json")
     assert again.json["ceilings"]["copy"]
     assert again.json["ceilings"]["measured_on"] in ended.out
     assert file.stat().st_mtime_ns == before
@@ -220,10 +206,9 @@ def test_a_cpu_has_a_roofline_and_is_measured_once(tmp_path: Path) -> None:
 def test_a_gpu_has_a_roofline_with_counters_or_a_reason(tmp_path: Path) -> None:
     example = EXAMPLES / "cuda" / "silu_and_mul"
     workload = ("--workload", "prefill_4096x14336")
-    ended = tunesmith(
+    ended = expect_success(
         tmp_path, "profile", example, "--template", example / "template.cu", *workload, "--json"
     )
-    assert ended.code == 0, ended.err
     for view in ended.json["workloads"][0]["views"]:
         profile, diagnosis = view["profile"], view["diagnosis"]
         assert profile["static"]["instructions"] is not None

@@ -122,9 +122,6 @@ def test_after_each_kernel_the_original_is_timed_again() -> None:
     assert purposes == ["gate", "sentinel", "gate", "sentinel", "gate", "gate", "sentinel"]
 
 
-# -- the chain -------------------------------------------------------------------------------------------
-
-
 def test_a_chain_goes_on_from_the_last_also_when_it_is_slower() -> None:
     run = a_run(STORY, SPEEDS, CHAIN)
     state = run.go()
@@ -174,9 +171,6 @@ def test_what_is_profiled_is_what_is_gone_on_from(settings: Settings, seen: list
         whose = f"kernel {own}" if own else "the original"
         assert f"Diagnosis of {whose}\n" in words
         assert f"{whose} waits at small" in words
-
-
-# -- what goes wrong -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -236,25 +230,6 @@ def test_a_plan_that_cannot_be_used_goes_back_and_then_the_author_chooses() -> N
     first = events(run, Decided)[0]
     assert isinstance(first, Decided)
     assert first.reason.startswith("the planner's reply cannot be used (the JSON is not of the shape")
-
-
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [
-        ({"rounds": 1}, "the budget of 1 round is used up"),
-        ({"tokens": 200}, "the budget of 200 tokens is used up"),
-        ({"dollars": 1.0}, "the budget of $1 is used up"),
-        ({"evals": 1}, "the budget of 1 evaluation is used up"),
-    ],
-)
-def test_budgets_end_the_run_with_what_was_found(limits: dict[str, int], words: str) -> None:
-    settings = replace(BEST, **limits)  # type: ignore[arg-type]
-    run = a_run({n: said for n, said in STORY.items() if n < 3}, SPEEDS, settings)
-    assert run.go().stopped == Stopped(words)
-    assert delivered(run.watcher.states[-1]).general == Config((), "1")
-
-
-# -- the report, and being killed ------------------------------------------------------------------------
 
 
 def test_the_report_says_that_nobody_searched() -> None:

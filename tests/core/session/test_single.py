@@ -157,9 +157,6 @@ def test_a_run_killed_after_any_event_goes_on_and_asks_nothing_twice() -> None:
     goes_on_after_any_event(STORY, SPEEDS, ALONE, frozenset({"Declined"}))
 
 
-# -- room ------------------------------------------------------------------------------------------------
-
-
 def test_old_turns_are_shortened_and_the_best_kernel_is_whole_in_every_request() -> None:
     long = "".join(f"// line_{n};\n" for n in range(2500))
     script: dict[int, Sequence[Said]] = {n: [file(text(n) + long + f"// own_{n};\n")] for n in range(1, 9)}
@@ -191,9 +188,6 @@ def test_the_first_and_the_last_two_messages_are_never_cut() -> None:
     assert shortened[-2:] == tuple(said[-2:])
     assert all(len(m.text) < 700 for m in shortened[2:-2])
     assert fit_conversation(said, 100_000) == tuple(said)
-
-
-# -- what is taken from a reply --------------------------------------------------------------------------
 
 
 def test_a_file_or_the_word_stop() -> None:

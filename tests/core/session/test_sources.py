@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import FIXTURES, tunesmith
+from tests.running import FIXTURES, expect_success, tunesmith
 from tunesmith import api
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.device import language_of
@@ -41,8 +41,7 @@ def test_a_file_is_explained_with_its_own_headers_and_the_moves_of_its_language(
 def test_the_command_lists_all_kernels_and_says_the_same_as_json(tmp_path: Path) -> None:
     second = "__global__ void odd(float* out) { out[threadIdx.x] = elsewhere(); }\n"
     file = file_in(tmp_path, ADD + second)
-    ended = tunesmith(tmp_path, "explain", file)
-    assert ended.code == 0, ended.err
+    ended = expect_success(tmp_path, "explain", file)
     first, read, *_ = ended.out.splitlines()
     assert first.endswith("add.cu defines 2 kernels: add (line 3), odd (line 7)")
     assert read == "read: 1 of 2"

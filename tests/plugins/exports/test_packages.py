@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.golden.archive import read_archive
-from tests.golden.shown import archive_of
+from tests.golden.archive import archive_of, read_archive
 from tests.plugins.exports.opencl_results import a_result
 from tests.plugins.exports.silu import ENTRY, artefact, result, written
 from tunesmith.base.errors import BadInput

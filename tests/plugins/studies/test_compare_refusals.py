@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
+import tunesmith
 from tests.end_to_end import written
 from tests.end_to_end.asking import quickly, refused
 
 EXPERT = ("--strategies", "expert", "--repeats", 1)
+
+
+def test_python_refuses_what_is_no_problem(tmp_path: Path) -> None:
+    for given, why in (([], "no problem"), (str(tmp_path / "gone"), "no such file")):
+        with pytest.raises(tunesmith.BadInput, match=why):
+            tunesmith.compare(given)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tunesmith.run.events import Sanitized
 from tunesmith.run.outcome import NOT_TIMED, Rehearsed
 from tunesmith.run.state import State
 from tunesmith.session import place as machine
-from tunesmith.session.stand_in import DeviceStandIn, RunRehearsal
+from tunesmith.session.place import DeviceStandIn, RunRehearsal
 
 CPU = "cpu"
 TIMES_NONE = "the cpu device checks kernels and times none"

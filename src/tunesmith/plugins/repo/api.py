@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from tunesmith.api import PathName, RunLike, loaded_run, path_of
+from tunesmith.api import PathName, RunLike, load_run, path_of
 from tunesmith.base.interrupts import interrupted_once
 from tunesmith.session.progress import ListenerLike, listener_of
 
@@ -62,4 +62,4 @@ def apply(run: RunLike | None = None, *, listener: ListenerLike | None = None, *
     from tunesmith.plugins.repo.apply import apply as applying
 
     with interrupted_once():
-        return applying.apply_run(loaded_run(run), listener_of(listener), **wish)
+        return applying.apply_run(load_run(run), listener_of(listener), **wish)

@@ -12,7 +12,7 @@ from tunesmith.api import (
     PathName,
     ProblemLike,
     RunLike,
-    loaded_run,
+    load_run,
     path_of,
     problem_of,
     report_of,
@@ -40,7 +40,7 @@ def bench(
     """
     from tunesmith.plugins.studies import bench_calls
 
-    found = loaded_run(run)
+    found = load_run(run)
     if not found.result.finished:
         fault = "this run is not finished, so nothing can be called yet"
         raise BadInput(fault, where=str(found.folder), hint=f"go on with: {found.resume_command}")

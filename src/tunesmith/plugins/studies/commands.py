@@ -105,7 +105,7 @@ def diff(
     as_html: Annotated[bool, typer.Option("--html", help="The same as --format html: one page.")] = False,
     as_json: console.AsJson = False,
 ) -> None:
-    """Compare what runs of a problem deliver, workload by workload, each with the first; for CI."""
+    """Show how runs of a problem differ in what they deliver, workload by workload; for CI."""
     from tunesmith.plugins.studies.difference import slower_text, unclear_text
 
     form = "json" if as_json else "html" if as_html else console.checked_form(format_)
@@ -148,7 +148,7 @@ def compare(
     as_json: console.AsJson = False,
     **plan: Unpack[PlanOptions],
 ) -> None:
-    """Compare strategies on the same problems with the same budget, repeatedly."""
+    """Compare strategies: each tunes the same problems with the same budget, repeatedly."""
     from tunesmith.run.config import resolve_config
     from tunesmith.run.folder import resume_command
 

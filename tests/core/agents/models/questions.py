@@ -6,10 +6,7 @@ from typing import Any
 
 from tunesmith.run.events import Message, Request
 
-SAID = (
-    Message("system", "You plan."),
-    Message("user", "What next?\n~~~~~\nkernel text\n~~~~~"),
-)
+SAID = (Message("system", "You plan."), Message("user", "What next?\n~~~~~\nkernel text\n~~~~~"))
 
 
 def request(number: int = 1, **changes: Any) -> Request:

@@ -23,6 +23,11 @@ def settled_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailbox, "SETTLED", 0.1)
 
 
+def look(folder: Path) -> Reply | Pending:
+    """What there is without waiting."""
+    return Mailbox(folder, wait=False).reply(request())
+
+
 def test_a_request_is_a_file_and_without_waiting_the_reply_is_pending(tmp_path: Path) -> None:
     box = Mailbox(tmp_path / "box", wait=False)
     found = box.reply(request(3))
@@ -49,7 +54,7 @@ def test_what_a_message_holds_cannot_end_its_fence(tmp_path: Path) -> None:
 
 def test_a_reply_that_is_there_is_given(tmp_path: Path) -> None:
     (tmp_path / "0001-planner.reply.md").write_text('{"next": "stop"}\n')
-    found = Mailbox(tmp_path, wait=False).reply(request())
+    found = look(tmp_path)
     assert isinstance(found, Reply)
     assert found.text == '{"next": "stop"}\n'
     assert found.usage.sent is None, "nobody counted"
@@ -57,7 +62,7 @@ def test_a_reply_that_is_there_is_given(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_no_reply_yet(tmp_path: Path) -> None:
     (tmp_path / "0001-planner.reply.md").write_text("")
-    found = Mailbox(tmp_path, wait=False).reply(request())
+    found = look(tmp_path)
     target = tmp_path / "0001-planner.reply.md"
     assert found == Pending(str(target), "0001-planner.reply.md is there but empty")
 
@@ -75,7 +80,7 @@ def test_an_empty_file_is_no_reply_yet(tmp_path: Path) -> None:
 )
 def test_a_reply_under_another_name_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
-    found = Mailbox(tmp_path, wait=False).reply(request())
+    found = look(tmp_path)
     assert isinstance(found, Pending)
     assert found.found == f"there is {name}: rename it to 0001-planner.reply.md"
 
@@ -87,7 +92,7 @@ def test_a_reply_under_another_name_is_reported(tmp_path: Path, name: str) -> No
 def test_what_else_lies_there_is_not_taken_for_a_reply(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
     (tmp_path / "0001-folder").mkdir()
-    found = Mailbox(tmp_path, wait=False).reply(request())
+    found = look(tmp_path)
     assert found == Pending(str(tmp_path / "0001-planner.reply.md"))
 
 
@@ -135,7 +140,7 @@ def test_waiting_ends_when_the_reply_comes(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_huge_reply_is_cut_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "0001-planner.reply.md").write_text("x" * (2 << 20))
-    found = Mailbox(tmp_path, wait=False).reply(request())
+    found = look(tmp_path)
     assert isinstance(found, Reply)
     assert found.is_cut
     assert len(found.text) == LONGEST + 1
@@ -143,7 +148,7 @@ def test_a_huge_reply_is_cut_and_says_so(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "0001-planner.reply.md").write_bytes(b"\xff\xfe{}")
-    found = Mailbox(tmp_path, wait=False).reply(request())
+    found = look(tmp_path)
     assert isinstance(found, Reply)
     assert found.text.endswith("{}")
 
@@ -172,7 +177,7 @@ def test_a_request_that_an_earlier_version_framed_otherwise_is_ours(tmp_path: Pa
     said = "\n\n".join(message.text for message in request().messages)
     (tmp_path / "0001-planner.request.md").write_text(f"# A question\n\n{said}\n")
     (tmp_path / "0001-planner.reply.md").write_text("{}")
-    assert isinstance(Mailbox(tmp_path, wait=False).reply(request()), Reply)
+    assert isinstance(look(tmp_path), Reply)
 
 
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
@@ -196,14 +201,14 @@ class TestLinks:
     def test_nothing_is_written_through_one(self, tmp_path: Path, secret: Path) -> None:
         for name in (".0001-planner.request.md.part", "0001-planner.request.md.part"):
             (tmp_path / "box" / name).symlink_to(secret)
-        Mailbox(tmp_path / "box", wait=False).reply(request())
+        look(tmp_path / "box")
         assert secret.read_text() == "a key"
         assert not (tmp_path / "box" / "0001-planner.request.md").is_symlink()
 
     def test_a_request_in_its_place_is_not_read(self, tmp_path: Path, secret: Path) -> None:
         (tmp_path / "box" / "0001-planner.request.md").symlink_to(secret)
         with pytest.raises(BadInput, match="link"):
-            Mailbox(tmp_path / "box", wait=False).reply(request())
+            look(tmp_path / "box")
         assert secret.read_text() == "a key"
 
     @pytest.mark.parametrize("wait", [False, True])
@@ -240,7 +245,7 @@ def test_a_reply_from_the_future_is_waited_for_like_any_other(
     file = tmp_path / "0001-planner.reply.md"
     file.write_text("{}")
     os.utime(file, (time.time() + 3600,) * 2)
-    assert isinstance(Mailbox(tmp_path, wait=False).reply(request()), Reply)
+    assert isinstance(look(tmp_path), Reply)
     assert slept == [mailbox.SETTLED]
 
 

@@ -1,4 +1,5 @@
-"""Streams that are broken, hostile or strange: each ends in a reply, or in a plain reason for having none."""
+"""Hosted models, against a server that speaks OpenAI's protocol over HTTP: streams that are whole, broken or
+hostile; each ends in a reply, or in a plain reason for having none."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.core.agents.models.frames import DONE, data, openai_chunk, openai_fra
 from tests.core.agents.models.openai_server import Answer, Server, serving
 from tests.core.agents.models.questions import request
 from tunesmith.agents.hosted import Hosted
-from tunesmith.run.events import LONGEST, NoReply, Reply, Usage
+from tunesmith.base.errors import BadInput
+from tunesmith.run.events import LONGEST, Message, NoReply, Reply, Usage
 
 pytestmark = pytest.mark.skipif(not find_spec("pydantic_ai"), reason="the extra `models` is not installed")
 
@@ -40,6 +42,18 @@ def ask(answer: Answer, expects: str = "json", **changes: object) -> Reply | NoR
     return found
 
 
+def get_reply(answer: Answer, **changes: object) -> Reply:
+    found = ask(answer, **changes)  # type: ignore[arg-type]
+    assert isinstance(found, Reply), found
+    return found
+
+
+def get_refusal(answer: Answer, **changes: object) -> NoReply:
+    found = ask(answer, **changes)  # type: ignore[arg-type]
+    assert isinstance(found, NoReply), found
+    return found
+
+
 def endless(piece: bytes) -> Iterator[bytes]:
     return itertools.repeat(piece)
 
@@ -52,8 +66,7 @@ def test_progress_is_told_while_a_reply_comes(monkeypatch: pytest.MonkeyPatch) -
     told: list[str] = []
     thought = openai_chunk({"reasoning_content": "hm " * 10})
     frames = [0.3, thought, 0.4, *openai_words(["x" * 40]), 0.5, *openai_frames([WHOLE])[1:]]
-    found = ask(Answer(frames=frames), tell=told.append)
-    assert isinstance(found, Reply)
+    found = get_reply(Answer(frames=frames), tell=told.append)
     assert found.text == "x" * 40 + WHOLE, "without what was thought"
     assert told[0].startswith("request 1 (planner): waiting for openai:test-model@http://127.0.0.1:")
     assert any(" thinks, 30 characters so far, " in line for line in told)
@@ -73,8 +86,7 @@ def test_progress_is_told_while_a_reply_comes(monkeypatch: pytest.MonkeyPatch) -
     ids=["no finish", "no DONE", "comments", "byte by byte", "all at once", "CRLF"],
 )
 def test_streams_that_are_whole(frames: list[bytes]) -> None:
-    found = ask(Answer(frames=frames))
-    assert isinstance(found, Reply)
+    found = get_reply(Answer(frames=frames))
     assert (found.text, found.is_cut, found.note) == (WHOLE, False, "")
 
 
@@ -101,14 +113,15 @@ BROKEN = {
     "binary": Answer(body=bytes(range(256)) * 40, kind="application/octet-stream"),
     "empty": Answer(frames=openai_frames([])),
     "blank": Answer(frames=openai_frames([" \n", "\t"])),
+    "dropped": Answer("lost half-way", drops=True),
+    "no choices": Answer(body=b'{"choices": []}'),
 }
 
 
 @pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN.keys())
 def test_streams_that_break_are_asked_for_again(answer: Answer) -> None:
     began = time.monotonic()
-    found = ask(answer, stall=0.3)
-    assert isinstance(found, NoReply), found
+    found = get_refusal(answer, stall=0.3)
     assert not found.lasts
     assert found.reason.startswith("openai:test-model@http://127.0.0.1:")
     assert "Traceback" not in found.reason
@@ -127,8 +140,7 @@ def test_streams_that_break_are_asked_for_again(answer: Answer) -> None:
     ],
 )
 def test_the_reason_is_plain(answer: Answer, said: str) -> None:
-    found = ask(answer, stall=0.3)
-    assert isinstance(found, NoReply)
+    found = get_refusal(answer, stall=0.3)
     assert said in found.reason
 
 
@@ -155,8 +167,7 @@ def test_a_stream_that_breaks_off_behind_what_was_asked_for(text: str, expects: 
 
 
 def test_endless_words_are_cut() -> None:
-    found = ask(Answer(frames=endless(openai_chunk({"content": "ha " * 5000}))))
-    assert isinstance(found, Reply)
+    found = get_reply(Answer(frames=endless(openai_chunk({"content": "ha " * 5000}))))
     assert found.is_cut
     assert len(found.text) == LONGEST + 1
 
@@ -183,22 +194,19 @@ def test_what_never_ends_is_left(piece: bytes, said: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(streaming, "MOST_BYTES", 512 << 10)
     monkeypatch.setattr(streaming, "LONGEST_EVENT", 256 << 10)
     monkeypatch.setattr(streaming, "MOST_THOUGHT", 64 << 10)
-    found = ask(Answer(frames=endless(piece)))
-    assert isinstance(found, NoReply), found
+    found = get_refusal(Answer(frames=endless(piece)))
     assert said in found.reason
 
 
 def test_pings_alone_do_not_outlast_the_deadline() -> None:
     frames = itertools.chain.from_iterable(itertools.repeat((b": ping\n\n", 0.05)))
-    found = ask(Answer(frames=frames), seconds=0.6)
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer(frames=frames), seconds=0.6)
     assert "the reply was not whole after 0.6 s (reply_seconds)" in found.reason
 
 
 def test_what_is_packed_is_not_unpacked() -> None:
     bomb = gzip.compress(b" " * (8 << 20))
-    found = ask(Answer(body=bomb, headers=(("Content-Encoding", "gzip"),)))
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer(body=bomb, headers=(("Content-Encoding", "gzip"),)))
     assert "the answer is packed (gzip)" in found.reason
 
 
@@ -206,19 +214,21 @@ def test_what_is_packed_is_not_unpacked() -> None:
 def test_a_key_does_not_follow_to_another_place(status: int) -> None:
     with serving(lambda asked: Answer(frames=openai_frames([WHOLE]))) as other:
         away = Answer("moved", status=status, headers=(("Location", f"{other.url}/chat/completions"),))
-        found = ask(away)
-    assert isinstance(found, NoReply)
+        found = get_refusal(away)
     assert found.lasts
     assert f"it sends us to {other.url}/chat/completions" in found.reason
     assert other.paths == [], "nobody went there, with the key or without"
 
 
 @pytest.mark.parametrize(
-    ("status", "lasts"), [(429, False), (500, False), (502, False), (529, False), (402, True), (422, True)]
+    ("status", "lasts"),
+    [
+        *((status, False) for status in (429, 500, 502, 503, 529)),
+        *((status, True) for status in (400, 401, 402, 404, 422)),
+    ],
 )
 def test_errors_are_told_apart(status: int, lasts: bool) -> None:
-    found = ask(Answer("not now", status=status, headers=(("Retry-After", "3"),)))
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer("not now", status=status, headers=(("Retry-After", "3"),)))
     assert found.lasts is lasts
     assert str(status) in found.reason
     assert found.wait == 3.0
@@ -226,8 +236,7 @@ def test_errors_are_told_apart(status: int, lasts: bool) -> None:
 
 @pytest.mark.parametrize("asked", ["-5", "nan", "inf", "soon", "1e999", "", "Wed, 99 Foo 2020"])
 def test_a_pause_that_is_none_is_not_passed_on(asked: str) -> None:
-    found = ask(Answer("not now", status=429, headers=(("Retry-After", asked),)))
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer("not now", status=429, headers=(("Retry-After", asked),)))
     assert found.wait is None or found.wait >= 0
 
 
@@ -236,15 +245,13 @@ def test_a_pause_that_is_none_is_not_passed_on(asked: str) -> None:
 )
 def test_a_page_that_repeats_the_key_is_repeated_without_it(hidden: str) -> None:
     page = f"<html><h1>502</h1><pre>{hidden}\x07\x1b]0;title\x07\u202e</pre></html>".encode()
-    found = ask(Answer(body=page, status=502))
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer(body=page, status=502))
     assert KEY[3:] not in found.reason
     assert found.reason.isprintable()
 
 
 def test_a_reply_that_repeats_the_key_is_kept_without_it() -> None:
-    found = ask(Answer(frames=openai_frames([f'{{"key": "{KEY[:5]}', f'{KEY[5:]}"}}'])))
-    assert isinstance(found, Reply)
+    found = get_reply(Answer(frames=openai_frames([f'{{"key": "{KEY[:5]}', f'{KEY[5:]}"}}'])))
     assert found.text == '{"key": "…"}'
 
 
@@ -262,27 +269,23 @@ def test_a_reply_that_repeats_the_key_is_kept_without_it() -> None:
     ],
 )
 def test_a_refusal_is_told_and_not_asked_again(frames: list[bytes]) -> None:
-    found = ask(Answer(frames=frames))
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer(frames=frames))
     assert found.lasts
     assert "it refused" in found.reason
 
 
 def test_what_a_refusal_took_is_told() -> None:
-    found = ask(Answer(frames=openai_frames(["half an ans"], "content_filter", usage=USED)))
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer(frames=openai_frames(["half an ans"], "content_filter", usage=USED)))
     assert (found.usage, found.came) == (Usage(11, 7), 11)
 
 
 def test_of_a_stream_that_breaks_off_the_length_of_what_came_is_told() -> None:
-    found = ask(Answer(frames=openai_words(HALF)))
-    assert isinstance(found, NoReply)
+    found = get_refusal(Answer(frames=openai_words(HALF)))
     assert (found.usage, found.came) == (Usage(), len("".join(HALF)))
 
 
 def used(usage: Any) -> Usage:
-    found = ask(Answer(frames=openai_frames([WHOLE], usage=usage)))
-    assert isinstance(found, Reply), found
+    found = get_reply(Answer(frames=openai_frames([WHOLE], usage=usage)))
     assert found.text == WHOLE
     assert not found.is_cut
     return found.usage
@@ -323,8 +326,7 @@ def test_usage_is_unknown_where_a_stream_says_none() -> None:
 
 
 def test_control_characters_in_a_reply_are_kept_for_those_who_judge_it() -> None:
-    found = ask(Answer(frames=openai_frames(["a\x00\x1b[2J\u202eb", "\ud83d"])))
-    assert isinstance(found, Reply)
+    found = get_reply(Answer(frames=openai_frames(["a\x00\x1b[2J\u202eb", "\ud83d"])))
     assert found.text.startswith("a\x00\x1b[2J\u202eb")
 
 
@@ -356,8 +358,6 @@ def test_several_threads_ask_at_once() -> None:
         model = hosted(server)
 
         def one(number: int) -> None:
-            from tunesmith.run.events import Message
-
             said = (Message("system", "s"), Message("user", str(number)))
             found[number] = model.reply(request(number, messages=said))
 
@@ -390,3 +390,65 @@ def test_how_much_it_is_to_think(effort: str) -> None:
     assert asked["max_completion_tokens"] == {"": 1000, "low": 9192, "high": 33768}[effort]
     assert asked["stream"] is True
     assert model.name.endswith(f"#{effort}" if effort else "/v1")
+
+
+def test_a_reply_comes_with_what_it_used() -> None:
+    with serving(lambda asked: Answer('{"next": "stop"}')) as server:
+        said = (
+            Message("system", "You plan."),
+            Message("user", "?"),
+            Message("assistant", "no"),
+            Message("user", "!"),
+        )
+        found = hosted(server).reply(request(messages=said, most_tokens=99))
+    assert isinstance(found, Reply)
+    assert found.text == '{"next": "stop"}'
+    assert (found.usage.sent, found.usage.received, found.usage.dollars) == (11, 7, None)
+    assert not found.is_cut
+    assert found.seconds is not None
+    (asked,) = server.requests
+    assert [(m["role"], m["content"]) for m in asked["messages"]] == [(m.speaker, m.text) for m in said]
+    assert 99 in (asked.get("max_tokens"), asked.get("max_completion_tokens"))
+    assert server.keys == [f"Bearer {KEY}"]
+
+
+def test_a_reply_that_ran_into_its_limit_says_so() -> None:
+    found = get_reply(Answer("half a templ", finish="length"))
+    assert found.is_cut
+
+
+def test_a_model_that_thought_until_the_end_is_reported_and_not_asked_the_same_again() -> None:
+    """What it used counts, and the next request says what happened."""
+    found = get_reply(Answer("", finish="length"))
+    assert (found.is_cut, found.usage.received) == (True, 7)
+
+
+def test_no_part_of_the_key_is_left_where_words_are_cut() -> None:
+    found = get_refusal(Answer(f"{KEY} " * 200, status=401))
+    assert found.reason.endswith("…")
+    assert KEY[: len(KEY) // 2] not in found.reason
+
+
+def test_a_server_that_never_answers_is_left_alone() -> None:
+    found = get_refusal(Answer(hangs=True), seconds=0.5)
+    assert not found.lasts
+
+
+def test_nobody_at_that_address() -> None:
+    found = Hosted("openai", "m", "http://127.0.0.1:9", {}, seconds=2.0).reply(request())
+    assert isinstance(found, NoReply)
+    assert not found.lasts
+
+
+@pytest.mark.parametrize(
+    ("provider", "name"), [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")]
+)
+def test_without_a_key_it_is_refused_before_anything_is_asked(provider: str, name: str) -> None:
+    with pytest.raises(BadInput, match=f"{name} is not set") as refused:
+        Hosted(provider, "some-model").prepare()
+    assert name in (refused.value.hint or "")
+
+
+@pytest.mark.long
+def test_anthropic_can_be_prepared() -> None:
+    Hosted("anthropic", "some-model", environment={"ANTHROPIC_API_KEY": KEY}).prepare()

@@ -1,4 +1,4 @@
-"""Runs a CUDA kernel on the cpu device, in this process."""
+"""Runs a CUDA kernel on the cpu device, in this process: a plugin, which those who need it import."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Pointer
 from tunesmith.lab.build import unit_of
 from tunesmith.lab.memory import bind_calls
-from tunesmith.plugins.cpu_device import CpuBackend, build
-from tunesmith.plugins.cpu_device.build import compiler_by_title
-from tunesmith.plugins.cpu_device.session import CpuSession
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import element_type
@@ -40,6 +37,8 @@ def run(
     """What the kernel leaves on the cpu device in the arrays it writes; poisoned before, guarded on both
     sides. What `folder` has compiled already is not compiled again. `seed`: an order of threads; 0: one after
     the other."""
+    from tunesmith.plugins.cpu_device.session import CpuSession
+
     session = CpuSession(device())
     session.seed = seed
     memory = {buffer.name: session.allocate(buffer.nbytes + 2 * _GUARD) for buffer in plan.buffers}
@@ -61,15 +60,21 @@ def run(
 
 @cache
 def device() -> Device:
+    from tunesmith.plugins.cpu_device import CpuBackend
+
     return CpuBackend().devices()[0]
 
 
 def prepare() -> None:
     """What every build needs, compiled once for all processes that are forked."""
-    build.compile_runtime(compiler_by_title(device().driver), device().limits.warp, False)
+    from tunesmith.plugins.cpu_device import build
+
+    build.compile_runtime(build.compiler_by_title(device().driver), device().limits.warp, False)
 
 
 def _built(unit: Unit, folder: Path) -> bytes:
+    from tunesmith.plugins.cpu_device import build
+
     library = folder / f"{sha256(repr(unit).encode()).hexdigest()[:16]}.so"
     if not library.exists():
         library.write_bytes(build.build_host_library(unit, device()).data)
