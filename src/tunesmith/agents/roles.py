@@ -23,8 +23,9 @@ from tunesmith.agents.prompting import (
     shorten_middle,
 )
 from tunesmith.base.text import format_count
-from tunesmith.problem.cases import ExtraCase, case_misfit
+from tunesmith.problem.cases import case_misfit
 from tunesmith.problem.device import Device
+from tunesmith.problem.plan import ExtraCase
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.vet import foreign_fault

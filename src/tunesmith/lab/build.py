@@ -21,8 +21,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
 from tunesmith.run.events import Surveyed, SurveyedBuild
-from tunesmith.run.outcome import Result
-from tunesmith.run.report import judge_build
+from tunesmith.run.outcome import Result, judge_build
 from tunesmith.space.configset import Config
 
 BUILD_SECONDS = 120.0

@@ -23,10 +23,10 @@ from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.validate_timing import LookJudge
-from tunesmith.problem.cases import Case, ExtraCase, case_reach, full_cases
+from tunesmith.problem.cases import Case, case_reach, full_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import delivered_variant
-from tunesmith.problem.plan import CannotRun, Plan, Status
+from tunesmith.problem.plan import CannotRun, ExtraCase, Plan, Status
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original_variant
 from tunesmith.run.events import (

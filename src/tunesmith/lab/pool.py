@@ -19,9 +19,8 @@ from tunesmith.lab.build import Builders, BuiltCode
 from tunesmith.lab.lab import LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import ExtraCase, Status
 from tunesmith.problem.template import Template
 from tunesmith.run.events import Baseline, Enlisted, Extended, LeftOut, Profiled, Served, Surveyed, Verified
 from tunesmith.run.outcome import Outcome, Trial

@@ -34,7 +34,7 @@ from tunesmith.problem.domain import (
     sizes_with_rows,
 )
 from tunesmith.problem.inputs import CONSTANT, DISTRIBUTIONS, MIXED, ODD, SlotPlace
-from tunesmith.problem.plan import show_sizes
+from tunesmith.problem.plan import ExtraCase, show_sizes
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.problem.structures import PLANTED
 from tunesmith.problem.template import Variant
@@ -347,15 +347,6 @@ def _first_legal(domain: Domain, points: Ints, limit: float) -> Sizes | None:
     legal = domain.allowed(points)
     legal = legal[domain.bytes(legal) <= limit]
     return next(domain.named(legal[:1]), None)
-
-
-@dataclass(frozen=True)
-class ExtraCase:
-    """A case that somebody adds to those that are tested anyway."""
-
-    sizes: tuple[tuple[str, int], ...]  # in the contract's order
-    distribution: str
-    why: str = ""
 
 
 Level = Literal["smoke", "full", "verify"]

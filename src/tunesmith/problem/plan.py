@@ -391,3 +391,12 @@ def _evaluate_triple(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three
 
 def show_sizes(sizes: Mapping[str, int]) -> str:
     return named_values(sizes, ", ")
+
+
+@dataclass(frozen=True)
+class ExtraCase:
+    """A case that somebody adds to those that are tested anyway."""
+
+    sizes: tuple[tuple[str, int], ...]  # in the contract's order
+    distribution: str
+    why: str = ""

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal, Protocol, get_args
 
 from tunesmith.base.text import digest_of, format_count
-from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device, Resources
-from tunesmith.problem.plan import OutputErrors, Status
+from tunesmith.problem.plan import ExtraCase, OutputErrors, Status
 from tunesmith.problem.template import Combination
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.outcome import NO_SIDES, DataSides, Outcome, Result, Trial

@@ -13,9 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.base.text import first_line, format_count
-from tunesmith.problem.device import Clock, Resources
-from tunesmith.problem.plan import Status
+from tunesmith.base.text import digest_of, first_line, format_count
+from tunesmith.problem.device import Clock, Device, Resources
+from tunesmith.problem.plan import CannotRun, Status, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import ToBuild
 from tunesmith.space.configset import Config
 
 Effort = Literal["build", "short", "long"]
@@ -432,3 +434,31 @@ class Rehearsed:
             return f"{what} is right on {cases} on {self.device}{watched}; not timed"
         verdict = f"is {self.status}" if self.convicts else "could not be checked"
         return f"{what} {verdict} on {self.device}: {first_line(self.detail)}"
+
+
+@dataclass(frozen=True)
+class BuildJudgement:
+    """What cannot run on the device by its limits alone; of what can, the least occupancy, and a digest of
+    the launches."""
+
+    refused: tuple[Result, ...]
+    occupancy: int | None
+    launches: str
+
+
+def judge_build(
+    problem: Problem, built: ToBuild, device: Device, resources: Resources | None
+) -> BuildJudgement:
+    refused: list[Result] = []
+    occupancies: list[int | None] = []
+    launches: list[str] = []
+    for workload in built.workloads:
+        plan = plan_launch(problem, built.variant, workload.as_dict(), device, resources)
+        if isinstance(plan, CannotRun):
+            refused.append(Result(workload.name, plan.status, detail=plan.reason))
+        else:
+            occupancies += [launch.occupancy for launch in plan.launches]
+            launches.append(repr((workload.name, plan.launches, plan.locals, plan.scalars)))
+    known = [value for value in occupancies if value is not None]
+    least = min(known) if known and len(known) == len(occupancies) else None
+    return BuildJudgement(tuple(refused), least, digest_of(*launches))

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tunesmith.base.text import digest_of, seconds_text
+from tunesmith.base.text import seconds_text
 from tunesmith.problem.compare import verdict_words
-from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import Dispatch
-from tunesmith.problem.plan import CannotRun, Status, overstated_traffic, plan_launch
+from tunesmith.problem.plan import Status, overstated_traffic
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, ToBuild, builds_of
+from tunesmith.problem.template import Template, builds_of
 from tunesmith.profiles.facts import RoofFacts
 from tunesmith.run import budget
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name, gate_sentence
@@ -24,7 +24,7 @@ from tunesmith.run.explain import Explanation, explain_winners, history_of
 from tunesmith.run.figures import Figure, candidate_speedups, mean_figure, run_figure
 from tunesmith.run.figures import WorkloadReport as WorkloadReport
 from tunesmith.run.journal import is_broken
-from tunesmith.run.outcome import Rehearsed, Result, median
+from tunesmith.run.outcome import Rehearsed, judge_build, median
 from tunesmith.run.prior import best_config
 from tunesmith.run.race import Winners, sound_scores, timing_of, verified_cases, verified_choice
 from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, round_reports
@@ -39,34 +39,6 @@ LABELS = {
     "private": "stack, bytes",
     "occupancy": "occupancy, %",
 }
-
-
-@dataclass(frozen=True)
-class BuildJudgement:
-    """What cannot run on the device by its limits alone; of what can, the least occupancy, and a digest of
-    the launches."""
-
-    refused: tuple[Result, ...]
-    occupancy: int | None
-    launches: str
-
-
-def judge_build(
-    problem: Problem, built: ToBuild, device: Device, resources: Resources | None
-) -> BuildJudgement:
-    refused: list[Result] = []
-    occupancies: list[int | None] = []
-    launches: list[str] = []
-    for workload in built.workloads:
-        plan = plan_launch(problem, built.variant, workload.as_dict(), device, resources)
-        if isinstance(plan, CannotRun):
-            refused.append(Result(workload.name, plan.status, detail=plan.reason))
-        else:
-            occupancies += [launch.occupancy for launch in plan.launches]
-            launches.append(repr((workload.name, plan.launches, plan.locals, plan.scalars)))
-    known = [value for value in occupancies if value is not None]
-    least = min(known) if known and len(known) == len(occupancies) else None
-    return BuildJudgement(tuple(refused), least, digest_of(*launches))
 
 
 def still_unable(

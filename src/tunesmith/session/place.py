@@ -30,18 +30,18 @@ from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut, start_in_folder, worker_command
 from tunesmith.lab.profile import CeilingsStore, why_no_profiles
 from tunesmith.lab.runner import Runner
-from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
+from tunesmith.problem.plan import ExtraCase
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original_variant
 from tunesmith.run import config as settings
 from tunesmith.run.candidates import NextRehearsal, Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Attached, Sanitized
-from tunesmith.run.outcome import Outcome, Rehearsed
+from tunesmith.run.outcome import Outcome, Rehearsed, judge_build
 from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
-from tunesmith.run.report import judge_build, still_unable
+from tunesmith.run.report import still_unable
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 

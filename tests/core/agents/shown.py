@@ -12,9 +12,8 @@ from tests.kernel_runs import a_run
 from tests.samples import DEVICE, a_problem, config, outcome, state_of
 from tests.talkers import Said, plan
 from tunesmith.agents import material
-from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device, Resources
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import ExtraCase, Status
 from tunesmith.profiles.facts import Diagnosis, Finding
 from tunesmith.run.events import (
     Baseline,

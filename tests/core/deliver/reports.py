@@ -20,9 +20,8 @@ from tests.samples import (
     verified,
 )
 from tunesmith.deliver.pages.page import PageKernel, PageTexts, WritingStep
-from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.dispatch import Dispatch
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import ExtraCase, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import BudgetUse, Spent
 from tunesmith.run.events import Admitted, Decided, Exchange, Extended, Message, Reply, Request, Stopped

@@ -13,9 +13,9 @@ from tunesmith.base.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.lab import measure, references
 from tunesmith.lab.measure import original_failed
 from tunesmith.lab.memory import Verdict
-from tunesmith.problem.cases import Case, ExtraCase
+from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import ExtraCase, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.events import Extended
 

@@ -21,7 +21,6 @@ from tunesmith.problem.cases import (
     LARGE_BYTES,
     SMOKE_BYTES,
     Case,
-    ExtraCase,
     broad_sizes,
     case_misfit,
     case_reach,
@@ -35,6 +34,7 @@ from tunesmith.problem.cases import (
 )
 from tunesmith.problem.domain import domain_of
 from tunesmith.problem.inputs import DISTRIBUTIONS, ODD
+from tunesmith.problem.plan import ExtraCase
 from tunesmith.problem.problem import Argument, Problem, Role, SizeRule, Workload
 from tunesmith.problem.template import Variant, original_variant
 from tunesmith.space.configset import Config

@@ -10,9 +10,9 @@ import pytest
 from tests.core.lab.labs import read_problem
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.base.errors import BadInput
-from tunesmith.problem.cases import ExtraCase, case_misfit, case_reach, full_cases
+from tunesmith.problem.cases import case_misfit, case_reach, full_cases
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.plan import ExtraCase, Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original_variant
 from tunesmith.run.delivery import assemble_delivery

@@ -9,9 +9,9 @@ from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template, builds_of
 from tunesmith.run.events import Admitted, Attached, Settings, Surveyed, SurveyedBuild
-from tunesmith.run.outcome import Result
+from tunesmith.run.outcome import Result, judge_build
 from tunesmith.run.ports import Tried
-from tunesmith.run.report import Span, Spilling, build_report, judge_build, still_unable, survey_report
+from tunesmith.run.report import Span, Spilling, build_report, still_unable, survey_report
 from tunesmith.run.scores import score_configs
 from tunesmith.run.state import State, fold_records
 from tunesmith.space.configset import Config

@@ -17,7 +17,7 @@ from tests.wording import says
 from tunesmith.agents.roles import Analysed, ModelAnalyst, ModelPlanner, ModelTester
 from tunesmith.base.codec import decode_json
 from tunesmith.deliver.pages.page import report_markdown
-from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.plan import ExtraCase
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Extended, NoReply, Settings, Stopped
 from tunesmith.run.report import build_report

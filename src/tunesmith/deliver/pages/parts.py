@@ -22,8 +22,7 @@ from tunesmith.base.text import (
 )
 from tunesmith.deliver import names_for
 from tunesmith.deliver.pages.plots import format_ratio
-from tunesmith.problem.cases import ExtraCase
-from tunesmith.problem.plan import show_sizes
+from tunesmith.problem.plan import ExtraCase, show_sizes
 from tunesmith.run.budget import BudgetUse, strategy_words
 from tunesmith.run.devices import DeviceUse
 from tunesmith.run.events import ReplacedCase

@@ -27,7 +27,6 @@ from tunesmith.lab.values import Array, CaseRules, ExpectedValues, errors_of, es
 from tunesmith.problem import device
 from tunesmith.problem.cases import (
     Case,
-    ExtraCase,
     Level,
     case_misfit,
     extra_cases,
@@ -36,7 +35,7 @@ from tunesmith.problem.cases import (
     verify_cases,
 )
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import BufferPlan, CannotRun, OutputErrors, Plan, Status
+from tunesmith.problem.plan import BufferPlan, CannotRun, ExtraCase, OutputErrors, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original_variant
 from tunesmith.run.events import CaseSeen, ReplacedCase
