@@ -165,7 +165,7 @@ def _launched_entries(dispatch: Dispatch) -> str:
     return ", ".join(launch.entry for launch in dispatch.original.launches)
 
 
-# -- What exports ask about a call before a tuned kernel may serve it, as expressions over the sizes.
+# What exports ask about a call before a tuned kernel may serve it, as expressions over the sizes.
 
 
 def bytes_of(argument: DispatchArgument) -> Expr:

@@ -126,9 +126,7 @@ class CodeWriter:
         return f"[&]() -> bool {{ {' '.join(steps)} return true; }}()"
 
 
-# -- Expressions and texts as plain C, which C99 and C++ compilers read alike.
-
-
+# Expressions and texts as plain C, which C99 and C++ compilers read alike.
 LONGEST = 2000  # characters of a literal: C99 promises 4095, and an escape takes four
 _C99_ARITHMETIC: dict[ArithmeticOp, str] = {
     "+": "ts_add", "-": "ts_subtract", "*": "ts_multiply", "//": "ts_divide", "%": "ts_remainder",
@@ -243,9 +241,7 @@ def c_names(names: Sequence[str], prefix: str) -> dict[str, str]:
     return found
 
 
-# -- Expressions as Python text, over a dictionary of values: what holds here holds there.
-
-
+# Expressions as Python text, over a dictionary of values: what holds here holds there.
 # The functions of the language that Python lacks; names without a value there raise as they do here.
 HELPERS = """\
 def ceildiv(a, b):

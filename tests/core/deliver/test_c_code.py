@@ -73,8 +73,7 @@ def a_tree(draw: random.Random, depth: int) -> Node:
     def chain() -> Node:
         count = draw.randint(1, 3)
         return Compare(
-            inner(),
-            tuple((draw.choice(("==", "!=", "<", "<=", ">", ">=")), inner()) for _ in range(count)),
+            inner(), tuple((draw.choice(("==", "!=", "<", "<=", ">", ">=")), inner()) for _ in range(count))
         )
 
     def negated() -> Node:

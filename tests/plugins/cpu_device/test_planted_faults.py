@@ -13,18 +13,8 @@ pytestmark = needs_cpu
 
 # A body, whose first line is the fourth; the kind of fault; where it is, and where the other thread is.
 FAULTS = {
-    "beyond an array": (
-        "  if (t <= n)\n    o[t] = 2 * x[t];",
-        "a read of 4 bytes outside its array",
-        5,
-        0,
-    ),
-    "before an array": (
-        "  o[t - 1] = x[t];",
-        "a write of 4 bytes outside its array",
-        4,
-        0,
-    ),
+    "beyond an array": ("  if (t <= n)\n    o[t] = 2 * x[t];", "a read of 4 bytes outside its array", 5, 0),
+    "before an array": ("  o[t - 1] = x[t];", "a write of 4 bytes outside its array", 4, 0),
     "beyond an array of a fixed size": (
         "  float a[4] = {1, 2, 3, 4};\n  o[t & 63] = a[t & 7];",
         "an index outside an array of a fixed size",
@@ -50,12 +40,7 @@ FAULTS = {
         10,
         8,
     ),
-    "blocks that write one place": (
-        "  if (t == 0)\n    o[0] = blockIdx.x;",
-        "a race in global memory",
-        5,
-        0,
-    ),
+    "blocks that write one place": ("  if (t == 0)\n    o[0] = blockIdx.x;", "a race in global memory", 5, 0),
     "a barrier not reached by all": (
         "  if (t < 8)\n    o[t] = __shfl_xor_sync(0xffffffffu, x[t], 1);\n  __syncthreads();",
         "a barrier that is not reached by all",

@@ -222,8 +222,6 @@ class TestWhichAreHere:
         assert note_of(found, AUTO) == f"sanitizer: compute-sanitizer 2025.3.0.0 ({tools})"
 
 
-# -- the real ones -------------------------------------------------------------------------------------------
-
 PROBLEM = """
 name = "doubled"
 [kernel]

@@ -158,9 +158,6 @@ def start(here: str, tmp_path: Path) -> Iterator[Start]:
         assert operator.destroy(operator.handle) == 0
 
 
-# -- who serves -------------------------------------------------------------------------------------------
-
-
 @needs_opencl
 @needs_cc
 @pytest.mark.slow
@@ -325,9 +322,6 @@ def test_the_device_decides_first_and_an_entry_may_name_a_size(here: str, tmp_pa
         assert (got, served) == (error, file), (rows, d)
         assert right.all() == (error == 0)
     assert operator.destroy(operator.handle) == 0
-
-
-# -- what is written --------------------------------------------------------------------------------------
 
 
 @needs_opencl

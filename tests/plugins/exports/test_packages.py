@@ -125,9 +125,6 @@ def test_a_name_that_python_does_not_take_is_refused():
         python_package.TORCH.write(artefact(replace(own, dispatch=replace(own.dispatch, arguments=wrong))))
 
 
-# -- CUDA without a device ----------------------------------------------------------------------------------
-
-
 @needs_nvrtc
 def test_the_layout_of_a_launch_is_the_drivers():
     """Sizes and offsets by cuda.h: 56 bytes with the stream at 32, attributes of 72 with their value at 8."""

@@ -38,9 +38,6 @@ def applied(folder: Path, text: str, path: str, before: str, tool: str = "patch"
     return file.read_bytes().decode()
 
 
-# -- OpenCL -----------------------------------------------------------------------------------------------
-
-
 @needs_patch
 @needs_opencl
 @pytest.mark.slow
@@ -131,8 +128,6 @@ def test_a_patch_applies_whatever_the_line_ends_and_the_name(
     assert [line in after for line in mixed.split("\n")[:3]] == [True] * 3
     assert after.count("\r\n") == 3
 
-
-# -- CUDA -------------------------------------------------------------------------------------------------
 
 NVCC = shutil.which("nvcc")
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="needs nvcc")

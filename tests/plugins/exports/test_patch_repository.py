@@ -25,8 +25,7 @@ def test_two_files_with_it_compile_without_a_warning_and_link(tmp_path: Path) ->
     kernel = USERS[USERS.index("#define BLOCK") : USERS.index("void both")]
     macro = BY_MACRO.replace("#define LAUNCH", kernel + "#define LAUNCH")
     made = patched(
-        LaunchingFile("csrc/a.cu", USERS.replace("both", "first")),
-        LaunchingFile("csrc/b.cu", macro),
+        LaunchingFile("csrc/a.cu", USERS.replace("both", "first")), LaunchingFile("csrc/b.cu", macro)
     )
     for change in made.changes:
         (tmp_path / change.path).parent.mkdir(exist_ok=True)

@@ -202,9 +202,6 @@ def test_on_a_device_that_no_run_was_made_on_the_original_serves_and_a_note_is_g
     assert capfd.readouterr().err.count(note) == 1
 
 
-# -- built with the package ---------------------------------------------------------------------------------
-
-
 def renamed():
     """Another name: what is registered stays, and other tests register the package."""
     made = silu.result(capability())

@@ -25,9 +25,7 @@ from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, Undefined, parse_expr, real_code
 
-# -- A result's names and values in C++: parameters, literals, comments, machine code as words.
-
-
+# A result's names and values in C++: parameters, literals, comments, machine code as words.
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
 
@@ -163,7 +161,7 @@ def _cpp_pointer_type(argument: DispatchArgument) -> str:
     return f"const {kind}*" if argument.role == "input" else f"{kind}*"
 
 
-# -- The two interfaces to a CUDA device that delivered C++ is written for, and the code that each needs.
+# The two interfaces to a CUDA device that delivered C++ is written for, and the code that each needs.
 
 
 def read_cuda_resource(name: str) -> str:
@@ -356,8 +354,6 @@ class HostProgram:
     def declaration(self, name: str) -> str:
         return f"{self.api.status} {name}({self.taken})"
 
-    # -- the text -----------------------------------------------------------------------------------
-
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
         return str(_load_host_template().program(self, self._plan()))
@@ -497,8 +493,6 @@ class HostProgram:
             return given, ""
         name = c_name(argument.name, "value")
         return name, f"    const {kind} {name} = static_cast<{kind}>({given});\n"
-
-    # -- where kernels come from --------------------------------------------------------------------
 
     def fill(self, complete: Callable[[DispatchLine], DispatchLine]) -> None:
         """Lines for all that the runs delivered, each as it is completed."""

@@ -57,9 +57,7 @@ from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.state import State
 from tunesmith.source.lex import CPP
 
-# -- What the page of a run shows beside its report: the kernels' texts, and what was said with models.
-
-
+# What the page of a run shows beside its report: the kernels' texts, and what was said with models.
 MOST_KERNELS = 4
 MOST_LINES, MOST_TEXT = 2500, 200_000  # of a kernel: beyond it a comparison takes too long
 KERNEL_ROOM = 160_000  # characters of markup, for all comparisons together
@@ -156,9 +154,6 @@ def _writing_steps(templates: Templates, state: State, config: dict[str, int]) -
         found.append(WritingStep(number, templates.text(own)))
         own = known.get(decision.candidate) if decision.candidate else None
     return tuple(reversed(found))
-
-
-# -- kernels ------------------------------------------------------------------------------------------------
 
 
 def kernels_markup(texts: PageTexts, reasons: Callable[[PageKernel], KernelReasons]) -> Iterator[Markup]:
@@ -327,9 +322,6 @@ def _coloured_spans(line: Sequence[Piece]) -> list[Inside]:
     return [*found, "…"] if left < 0 else found
 
 
-# -- the conversation ---------------------------------------------------------------------------------------
-
-
 def talk_markup(dialogue: Sequence[Exchange]) -> Iterator[Markup]:
     """Each question folded over its reply; what is long is cut, and whole in the journal."""
     return map(_exchange_markup, dialogue)
@@ -353,9 +345,6 @@ def _redacted_block(text: str, most: int) -> Markup:
     return html_element(
         "pre", truncate_text(redact_secrets(text[: most + LONGEST_SECRET]), most) or "(nothing)"
     )
-
-
-# -- C text in colours --------------------------------------------------------------------------------------
 
 
 def coloured_lines(text: str) -> list[list[Piece]]:
@@ -412,9 +401,7 @@ def _tokenize_code(text: str) -> Iterator[Piece]:
             yield "keyword" if own in KEYWORDS else "", own
 
 
-# -- The report as the user keeps it: JSON for programs, Markdown for people, HTML for notebooks.
-
-
+# The report as the user keeps it: JSON for programs, Markdown for people, HTML for notebooks.
 PLOTS = "plots"  # the folder beside the report
 
 
@@ -473,9 +460,6 @@ def _markdown_part(part: Part) -> list[str]:
         case Picture(alt, file):
             return ["", f"![{alt}]({PLOTS}/{file})"]
     return ["", escape_markdown(part)]
-
-
-# -- HTML ---------------------------------------------------------------------------------------------------
 
 
 def report_html(report: Report, folder: str, go_on: str) -> str:
@@ -639,9 +623,6 @@ def _footer_text(report: Report) -> str:
     return f"{written} Speed-ups in the sections that are folded are {BY_SEARCH}."
 
 
-# -- the first screen ---------------------------------------------------------------------------------------
-
-
 def _first_screen(report: Report) -> list[Markup]:
     proven = bool(report.workloads) and not report.unproven
     inside: list[Markup] = [
@@ -709,9 +690,6 @@ def _floor_cells(w: WorkloadReport, bound: BoundReport | None) -> tuple[str, str
 def _plot_alt_text(workloads: Sequence[WorkloadReport]) -> str:
     won = [w.figure.shown for w in workloads if w.config is not None]
     return f"Speed-ups with their intervals: {min(won):.2f}× to {max(won):.2f}×; figures in the table"
-
-
-# -- what is folded -----------------------------------------------------------------------------------------
 
 
 def _folded_sections(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:

@@ -74,9 +74,6 @@ class ReportSection:
     key: str = ""  # what it is about, in one word
 
 
-# -- words --------------------------------------------------------------------------------------------------
-
-
 def interval_text(w: WorkloadReport) -> str:
     return w.figure.span if w.config is not None else "the original stays"
 
@@ -147,9 +144,6 @@ def status_text(report: Report) -> tuple[str, str]:
     if report.live:
         return "live", f"running, {report.seconds:.0f} s so far{best}"
     return "stopped", f"not finished, after {report.seconds:.0f} s{best}"
-
-
-# -- the first screen ---------------------------------------------------------------------------------------
 
 
 def report_title(report: Report) -> str:
@@ -255,10 +249,8 @@ def _survey_facts(report: Report, survey: SurveyReport) -> list[tuple[str, str]]
     ]
 
 
-# -- What a report has behind its first screen, in sections: the run, its rounds, what bounds the kernels,
+# What a report has behind its first screen, in sections: the run, its rounds, what bounds the kernels,
 # the effect of each parameter, what did not work.
-
-
 BEST = "best-so-far.svg"  # in the folder of plots
 TOLD = 300  # characters of an answer of the laboratory
 LONGEST_END = 160  # characters of a reason that the summary has room for
@@ -490,9 +482,6 @@ def _bound_parts(report: Report) -> list[Part]:
 
 def _distance_text(distance: float | None) -> str:
     return "" if distance is None else f"{distance:.2f}"
-
-
-# -- effects ------------------------------------------------------------------------------------------------
 
 
 def effects_file(explanation: Explanation) -> str:

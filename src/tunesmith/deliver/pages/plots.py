@@ -17,9 +17,7 @@ from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.report import BoundReport, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH, Best, History
 
-# -- Drawings as SVG text: shapes, scales with ticks, axes. The same calls give the same bytes.
-
-
+# Drawings as SVG text: shapes, scales with ticks, axes. The same calls give the same bytes.
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, MUTED, RULE, GRID, PAPER = "#1a1a1a", "#5f6368", "#9aa0a6", "#e8eaed", "#ffffff"
 # Okabe and Ito's colours, which people who see no red or no green tell apart too; the dark ones first.
@@ -27,9 +25,6 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 HEADING_LEFT = 24.0  # where a heading begins
 Attributes = dict[str, str | float]
 _NOT_XML = re.compile("[\ufffe\uffff]")
-
-
-# -- text ---------------------------------------------------------------------------------------------------
 
 
 def escape_svg(text: str) -> str:
@@ -77,9 +72,6 @@ def format_coordinate(value: float) -> str:
     return "0" if text in ("", "-0") else text
 
 
-# -- scales -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Linear:
     """From values to positions: `low` is at `start` and `high` at `end`, which may be the smaller one."""
@@ -124,9 +116,6 @@ class Log(Linear):
 
 
 Scale = Linear | Log
-
-
-# -- drawing ------------------------------------------------------------------------------------------------
 
 
 class Drawing:
@@ -293,9 +282,6 @@ BLUE, ORANGE = PALETTE[0], PALETTE[1]
 ORIGINAL, TUNED = ORANGE, BLUE
 
 
-# -- best so far --------------------------------------------------------------------------------------------
-
-
 def best_so_far_svg(history: History, name: str, rounds: Sequence[tuple[int, int]] = ()) -> bytes:
     """Every evaluation as a dot, the best so far as a line, over all and at each workload. `rounds`: the
     evaluation that each begins with, and its number."""
@@ -387,8 +373,6 @@ def _thin_points(points: Sequence[tuple[int, float]], most: int) -> list[tuple[i
     step = math.ceil(len(points) / most)
     return [*points[:-1:step], points[-1]] if len(points) > most else list(points)
 
-
-# -- effects ------------------------------------------------------------------------------------------------
 
 LABELS, LEFT, RIGHT, NOTES = 24.0, 200.0, 620.0, 634.0
 TOP, ROW = 96.0, 46.0
@@ -521,8 +505,6 @@ def _value_labels(
                 break
 
 
-# -- workload by workload -----------------------------------------------------------------------------------
-
 ROWS_TOP, ROWS_HIGH, ROWS_LEFT, ROWS_RIGHT = 66.0, 30.0, 220.0, 640.0
 
 
@@ -562,11 +544,7 @@ def ratio_scale(values: Sequence[float]) -> Scale:
     return Log(low / edge, high * edge, ROWS_LEFT, ROWS_RIGHT)
 
 
-# -- Rooflines: kernels below what bounds them, of a profile and of a run; how far each is from its floor.
-
-
-# -- of a profile -------------------------------------------------------------------------------------------
-
+# Rooflines: kernels below what bounds them, of a profile and of a run; how far each is from its floor.
 MIB, GB = float(1 << 20), 1e9
 MOST_LABELS = 12
 COMPUTE = PALETTE[3]
@@ -700,8 +678,6 @@ def _kernel_legend(drawing: Drawing, dots: Sequence[Dot], left: float) -> None:
             drawing.text(left + 12, 384 + 20 * number, text, 11, colour)
 
 
-# -- of a run -----------------------------------------------------------------------------------------------
-
 _OF_MEMORY = (Ceiling.MEMORY, Ceiling.CACHE)
 
 
@@ -799,9 +775,6 @@ def _ceilings_named(drawing: Drawing, rows: Sequence[_Below], left: float, y: Lo
     for row in rows:
         ends[row.ceiling] = max(ends.get(row.ceiling, 0.0), row.roof)
     end_labels(drawing, [(_clamp_to_axis(y, rate), own, INK) for own, rate in ends.items()], left, y, 11)
-
-
-# -- distances ----------------------------------------------------------------------------------------------
 
 
 def floors_svg(bounds: Sequence[BoundReport]) -> bytes:

@@ -94,9 +94,6 @@ def ceilings_text(ceilings: Ceilings) -> str:
     return "; ".join(parts) + day
 
 
-# -- one workload -----------------------------------------------------------------------------------------
-
-
 def _workload_page_lines(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
     sizes = named_values(page.sizes)
     work = page.views[0].profile.work
@@ -129,9 +126,6 @@ def _column_lines(rows: Sequence[Sequence[str]]) -> list[str]:
             parts = [(cell[number] if number < len(cell) else "").ljust(width) for cell in wrapped]
             lines.append(f"  {label if number == 0 else '':<{LABEL}}{'  '.join(parts)}".rstrip())
     return lines
-
-
-# -- findings ---------------------------------------------------------------------------------------------
 
 
 def _view_finding_lines(view: View, everywhere: Sequence[str]) -> list[str]:
@@ -167,9 +161,6 @@ def _labelled_lines(label: str, text: str) -> list[str]:
     first, others = f"{label:<14}", " " * 14
     whole = textwrap.TextWrapper(WIDTH, first, others, break_long_words=False, break_on_hyphens=False)
     return whole.wrap(strip_controls(text))
-
-
-# -- rows -------------------------------------------------------------------------------------------------
 
 
 def rows_of(views: Sequence[View]) -> list[list[str]]:
@@ -312,9 +303,6 @@ def _counter_text(own: Counters | None) -> str:
             f"waiting for {', '.join(f'{reason} {format_percent(share)}' for reason, share in waits)}"
         )
     return ", ".join(parts)
-
-
-# -- quantities -------------------------------------------------------------------------------------------
 
 
 def bytes_text(count: float) -> str:

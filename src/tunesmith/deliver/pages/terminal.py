@@ -377,10 +377,8 @@ def _render_part(part: parts.Part, folder: str, stream: TextIO | None) -> str:
     return flatten_text(part)
 
 
-# -- The block that a terminal shows while a run is at work: phase, done of how many, best so far, time
+# The block that a terminal shows while a run is at work: phase, done of how many, best so far, time
 # left.
-
-
 BAR = 24  # columns
 REFRESHES = 8  # a second
 

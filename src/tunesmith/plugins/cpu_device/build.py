@@ -29,10 +29,8 @@ from tunesmith.problem.template import plain_name
 from tunesmith.problem.vetting.device_words import split_word_set
 from tunesmith.run.config import passed_on
 
-# -- Compilers for the host that kernels can be built with: g++, clang++, or the clang of PyPI's
+# Compilers for the host that kernels can be built with: g++, clang++, or the clang of PyPI's
 # `ziglang`.
-
-
 GNU, CLANG, ZIG = "g++", "clang++", "zig"
 THREADS = "-fsanitize=thread"
 INSTALL = "pip install 'tunesmith[cpu]'"
@@ -154,9 +152,7 @@ def _query_version(command: tuple[str, ...], question: str = "--version") -> str
     return found[-1] if found and done.returncode == 0 else ""
 
 
-# -- Shared memory of fixed sizes in a library for the host: where each array lies, and room between them.
-
-
+# Shared memory of fixed sizes in a library for the host: where each array lies, and room between them.
 GAP = 64  # bytes behind each array, that belong to none
 _THREAD_LOCAL = 6  # STT_TLS
 _OURS = "__tunesmith"
@@ -203,11 +199,9 @@ def shared_arrays(library: bytes) -> tuple[SharedArray, ...]:
     return tuple(sorted(found, key=lambda one: one.start))
 
 
-# -- What a kernel's object asks of the process that loads it: arithmetic and our runtime, nothing else.
+# What a kernel's object asks of the process that loads it: arithmetic and our runtime, nothing else.
 #
 # Read before anything is loaded: initialisers would run as soon as a library is.
-
-
 _ONE = split_word_set(
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
     "fabs fdim floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log "

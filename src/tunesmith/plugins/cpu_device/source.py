@@ -11,9 +11,7 @@ from tunesmith.backends import port
 from tunesmith.source.effects import NotAssembly, sections_of
 from tunesmith.source.lex import blank_elements
 
-# -- Inline assembly of NVIDIA's, as C++ that does the same on the host; what is not known is named.
-
-
+# Inline assembly of NVIDIA's, as C++ that does the same on the host; what is not known is named.
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _OPERAND = re.compile(r'(?:\[(\w+)\]\s*)?"([^"]*)"\s*\((.*)\)', re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -297,13 +295,11 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _AsmOperands]
 )
 
 
-# -- Casts to integers as a GPU makes them: what an integer cannot hold is clamped, what is no number is
+# Casts to integers as a GPU makes them: what an integer cannot hold is clamped, what is no number is
 # zero.
 #
 # Only casts whose operand and type can be read from the text become calls; the compiler knows the operand's
 # type, and leaves all but floats as they are.
-
-
 CAST = "__tunesmith_cast"
 _TYPE = (
     r"(?:std::)?(?:"
@@ -390,12 +386,7 @@ def _may_be_called(plain: str, start: int, bracket: int) -> bool:
         ",",
         "&",
         "|",
-    ) and inside not in (
-        "*",
-        "&",
-        ")",
-        "",
-    )
+    ) and inside not in ("*", "&", ")", "")
 
 
 def _matching_bracket(plain: str, at: int) -> int:
@@ -618,13 +609,11 @@ def with_entries(text: str, entries: Sequence[str]) -> str:
     return f"{text}\n{ENTRIES.format(entries=lines)}"
 
 
-# -- Conversions of floats to integers that a text does not spell: the compiler tells where they are, and
+# Conversions of floats to integers that a text does not spell: the compiler tells where they are, and
 # each becomes a call that converts as a GPU does.
 #
 # All of it is about a preprocessed text, in which macros are gone. In a template, where one conversion may be
 # to several types, the call finds out its own.
-
-
 WARNING = "-Wfloat-conversion"
 TOLD = f"[{WARNING}]"
 # How a compiler is asked for the whole range of each.

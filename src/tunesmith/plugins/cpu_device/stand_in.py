@@ -188,7 +188,7 @@ class HostRehearsal(RunRehearsal):
         return self._lab
 
 
-# -- Beside a GPU: what runs there is watched on the host's processor too, where it can be built for that.
+# Beside a GPU: what runs there is watched on the host's processor too, where it can be built for that.
 
 
 def watch_for(problem: Problem, device: Device, scratch: Path, sandbox: str) -> HostWatch | None:

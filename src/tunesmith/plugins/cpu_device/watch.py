@@ -21,7 +21,7 @@ from tunesmith.plugins.cpu_device.session import CpuSession, HostExecutable
 from tunesmith.problem.device import Device
 from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
 
-# -- Which line of a source an address of a library comes from: DWARF's table of lines, version 2 to 4.
+# Which line of a source an address of a library comes from: DWARF's table of lines, version 2 to 4.
 
 
 @dataclass(frozen=True)
@@ -252,9 +252,7 @@ def _is_users(file: str) -> bool:
     return file != _ENTRIES and "tunesmith_" not in file and not file.startswith("headers/")
 
 
-# -- What watches kernels on the cpu device: our own, built into the kernel by the compiler that is here.
-
-
+# What watches kernels on the cpu device: our own, built into the kernel by the compiler that is here.
 PROGRAM, TOOL = "cpu", "watch"
 VARIABLE = "TUNESMITH_WATCH"  # the file that findings go into
 CASE_BYTES = 1 << 15

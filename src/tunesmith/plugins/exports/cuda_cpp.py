@@ -26,9 +26,7 @@ from tunesmith.deliver.cuda.source import Unfit
 from tunesmith.deliver.expr_text import C_TYPES, format_comment
 from tunesmith.source.lex import find_directives as directives_in
 
-# -- CMakeLists.txt of the exports for C++: each translation unit with its own flags, for its own device.
-
-
+# CMakeLists.txt of the exports for C++: each translation unit with its own flags, for its own device.
 _WORD = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
 
 # Before project(), which leaves it empty: nothing would be optimised.
@@ -250,9 +248,6 @@ def _for_c(program: HostProgram, name: str) -> str:
     return "".join(f"struct {kind};\n" for kind in named) + declared
 
 
-# -- cubin --------------------------------------------------------------------------------------------------
-
-
 def _write_cubin(artefact: Artefact) -> Export:
     made, name = embedded_host(artefact), artefact.name
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
@@ -270,9 +265,6 @@ def _write_cubin(artefact: Artefact) -> Export:
     ]
     files["README.md"] = _cuda_readme(artefact, made, build).encode()
     return Export(files, made.left_out, notes=made.notes)
-
-
-# -- cpp ----------------------------------------------------------------------------------------------------
 
 
 def _write_cpp(artefact: Artefact) -> Export:
@@ -356,9 +348,6 @@ def _cmake_unit(file: str, lines: list[DispatchLine], verified: str) -> CudaUnit
 def _declare_entries(outer: str, unit: SourceUnit) -> str:
     functions = " ".join(f"const void* {constant}();" for constant in unit.entries.values())
     return f"namespace {outer} {{ namespace {unit.namespace} {{ {functions} }} }}\n"
-
-
-# -- what both have -----------------------------------------------------------------------------------------
 
 
 def _cuda_example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:

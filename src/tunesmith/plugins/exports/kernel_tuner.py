@@ -28,10 +28,8 @@ from tunesmith.space.configset import Config
 from tunesmith.space.expr import Expr, RealExpr, Variable, real_python
 from tunesmith.space.space import Constraint
 
-# -- The part of the Kernel Tuner script that is the same for every kernel. What differs stands before it,
+# The part of the Kernel Tuner script that is the same for every kernel. What differs stands before it,
 # as constants and functions of `v`: the sizes of a workload, the limits of the device, the parameters.
-
-
 BODY = '''\
 SIDES = ["block_size_x", "block_size_y", "block_size_z"]
 
@@ -404,9 +402,7 @@ if __name__ == "__main__":
 '''
 
 
-# -- The Kernel Tuner script of one kernel: its constants, and its expressions as Python functions.
-
-
+# The Kernel Tuner script of one kernel: its constants, and its expressions as Python functions.
 INCLUDE = "include"
 MOST_SHARED = 48 << 10  # bytes of dynamic shared memory that a CUDA kernel gets without asking for more
 LANGUAGES = {"cuda": "NVCUDA", "opencl": "OpenCL"}  # as Kernel Tuner names its backends
@@ -808,9 +804,6 @@ def _exported_files(script: KernelTunerScript) -> dict[str, bytes]:
             raise BadInput(f"the header {spelling!r} cannot be a file of the export", hint=HINT)
         headers[str(path)] = text
     return files | {f"{INCLUDE}/{name}": text.encode() for name, text in headers.items()}
-
-
-# -- what cannot be said --------------------------------------------------------------------------------
 
 
 def _refuse_unsupported(script: KernelTunerScript) -> None:

@@ -37,9 +37,7 @@ from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry
 from tunesmith.problem.problem import element_type
 from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, parse_expr
 
-# -- A program that calls an exported operator once, and how its arguments are written in C.
-
-
+# A program that calls an exported operator once, and how its arguments are written in C.
 # C has no type for the narrow floats: they are passed as they lie in memory.
 C_TYPES = {
     "float16": "cl_half", "bfloat16": "cl_ushort", "float8_e4m3": "cl_uchar", "float8_e5m2": "cl_uchar",
@@ -117,9 +115,7 @@ def _initial_literal(argument: DispatchArgument) -> str:
     return f"{int.from_bytes(element_bytes(argument, number), 'little'):#x}"
 
 
-# -- The Python form of the export `opencl`: a package whose function takes PyOpenCL's or NumPy's arrays.
-
-
+# The Python form of the export `opencl`: a package whose function takes PyOpenCL's or NumPy's arrays.
 RUNTIME = ("arguments", "binding", "element_types", "expressions", "manifest", "opencl_op", "operator")
 _MODULE = '''"""A tuned kernel for PyOpenCL. README.md beside this package says what serves a call."""
 
@@ -243,8 +239,6 @@ class _OperatorTables:
         devices = ", ".join(result.dispatch.device for result in self.artefact.results)
         return [f"{self.artefact.problem}, tuned by Tunesmith on {devices}."]
 
-    # -- tables --------------------------------------------------------------------------------------------
-
     def devices(self) -> tuple[list[str], list[str]]:
         tables: list[str] = []
         rows: list[str] = []
@@ -287,12 +281,7 @@ class _OperatorTables:
         return f"{{{', '.join(fields)}}}"
 
     def launch(
-        self,
-        dispatch: Dispatch,
-        entry: DispatchEntry,
-        launch: DispatchLaunch,
-        label: str,
-        tables: list[str],
+        self, dispatch: Dispatch, entry: DispatchEntry, launch: DispatchLaunch, label: str, tables: list[str]
     ) -> str:
         if launch.shared is not None and parse_expr(launch.shared).names | {launch.shared} != {"0"}:
             fault = f"{launch.entry} asks for shared memory by its launch, which OpenCL does not have"
@@ -374,8 +363,6 @@ class _OperatorTables:
             parts.append(_format_c_table(f"static const char *const ts_text_{number}", lines))
             rows.append(f"{{ts_text_{number}, {len(lines)}, {string_literal(' '.join(flags))}}}")
         return "".join([*parts, _format_c_table("static const struct ts_program ts_programs", rows)])
-
-    # -- the functions that programs call -----------------------------------------------------------------
 
     def declarations(self) -> dict[str, str]:
         name = self.artefact.name

@@ -163,10 +163,8 @@ TARGET = Target(
 )
 
 
-# -- A CUDA file with the tuned kernels in a namespace of its own, and launches that ask whether one
+# A CUDA file with the tuned kernels in a namespace of its own, and launches that ask whether one
 # serves.
-
-
 _CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
 _GLOBAL = re.compile(r"\b__global__\b")
 HOST_PARTS = ("arithmetic.cuh", "launch_checks.h", "launch_runtime.cuh", "patch_host.cuh")
@@ -468,9 +466,7 @@ def redirect_launches(
     return "".join([*pieces, text[done:]])
 
 
-# -- The names that a file in OpenCL C declares outside its functions.
-
-
+# The names that a file in OpenCL C declares outside its functions.
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
 _TAGS = ("struct", "union", "enum")
 _ATTRIBUTES = ("__attribute__", "__attribute")
@@ -576,9 +572,7 @@ def _without_attributes(tokens: Iterable[Token]) -> list[Token]:
     return kept
 
 
-# -- The tuned kernels of an OpenCL file behind its own: new names, and macros that end with each kernel.
-
-
+# The tuned kernels of an OpenCL file behind its own: new names, and macros that end with each kernel.
 _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINE = re.compile(r"-D\s*(\w+)(?:=(.*))?", re.DOTALL)
 _COMPONENTS = re.compile(r"[xyzwrgba]{1,4}|s[0-9a-fA-F]{1,16}|lo|hi|even|odd")  # of a vector, behind a dot
@@ -693,13 +687,11 @@ def _more_flags(flags: Iterable[str], known: Iterable[str]) -> tuple[list[tuple[
     return defines, [*others, *(f"no {flag}" for flag in own)]
 
 
-# -- A repository with the tuned kernels in it: a header beside the original, and launches that ask it
+# A repository with the tuned kernels in it: a header beside the original, and launches that ask it
 # first.
 #
 # The original stays what it is, and serves wherever a launch is not as it was verified. No build has to be
 # changed for the header: files that launch the kernel include it.
-
-
 HEADER_MARK = "// Tuned kernels, written by `tunesmith apply`"
 
 

@@ -182,9 +182,6 @@ def _kernel_definitions(unit: TunedUnit) -> list[str]:
     return lines
 
 
-# -- launches in the user's file --------------------------------------------------------------------------
-
-
 def launch_widths(dispatch: Dispatch) -> tuple[int, ...]:
     """Bytes of each argument that the original's one launch passes."""
     arguments = {a.name: a for a in dispatch.arguments}
@@ -308,9 +305,6 @@ def _invert_expression(
                 return depth, None
         tree = tree.left if on_left else tree.right
     return depth, (tree.id, value)
-
-
-# -- where the file launches nothing ----------------------------------------------------------------------
 
 
 def format_launcher(artefact: Artefact, namespace: str) -> str:

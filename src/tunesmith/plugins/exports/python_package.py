@@ -195,10 +195,8 @@ def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", strip_controls(text)).replace("\n", " ")
 
 
-# -- The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the
+# The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the
 # device.
-
-
 _CUDA_CORE_MODULE = '''\
 """A tuned kernel for cuda.core. README.md beside this package says what serves a call."""
 
@@ -244,9 +242,7 @@ CUDA_CORE = Target(
 )
 
 
-# -- The export `cupy`: a package whose function takes CuPy's arrays.
-
-
+# The export `cupy`: a package whose function takes CuPy's arrays.
 _CUPY_MODULE = '''"""A tuned kernel for CuPy. README.md beside this package says what serves a call."""
 
 import os
@@ -285,13 +281,11 @@ def _write_cupy(artefact: Artefact) -> dict[str, bytes]:
 CUPY = Target("cupy", "a Python package for CuPy's arrays", ("cuda",), _write_cupy)
 
 
-# -- The operators of the export `torch` in C++, for a package that builds them when it is installed.
+# The operators of the export `torch` in C++, for a package that builds them when it is installed.
 #
 # The package works without: `pip install .` builds `_native` where PyTorch, a C++ compiler and CUDA's headers
 # are, and leaves it out elsewhere. What is registered has the schemas that the Python side registers
 # otherwise.
-
-
 _NATIVE_MODULE = """
 namespace {
 
@@ -405,9 +399,7 @@ def native_ops(function: str) -> tuple[TorchOp, ...]:
     )
 
 
-# -- The export `torch`: a package that registers the kernel as PyTorch operators.
-
-
+# The export `torch`: a package that registers the kernel as PyTorch operators.
 _TORCH_MODULE = '''\
 """A tuned kernel as PyTorch operators. README.md beside this package says what serves a call."""
 

@@ -94,9 +94,6 @@ def _export_sglang(artefact: Artefact) -> Export:
     return Export(files, call.host.left_out)
 
 
-# -- C++ ----------------------------------------------------------------------------------------------------
-
-
 def _tvm_binding(call: TensorCall) -> str:
     """The one file that the loader's source includes."""
     name = call.name
@@ -200,8 +197,6 @@ def _dlpack_kinds(argument: DispatchArgument) -> list[tuple[int, int]]:
     types = (argument.type, *STAND_INS.get(argument.type, ()))
     return list(dict.fromkeys(_DLPACK[kind] for kind in types))
 
-
-# -- Python -------------------------------------------------------------------------------------------------
 
 _MODULE = '''"""A tuned kernel for SGLang, written by Tunesmith. README.md says where the files go."""
 

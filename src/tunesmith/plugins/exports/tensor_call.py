@@ -117,8 +117,6 @@ class TensorCall:
             own.append(ScratchMemory(self.program.pointers[name], _pointer_type(found[0][1]), found))
         return tuple(own)
 
-    # -- as Python calls it ---------------------------------------------------------------------------
-
     @property
     def python_taken(self) -> str:
         """The parameters of a function that takes every array."""
@@ -140,8 +138,6 @@ class TensorCall:
             f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{strip_markup(', '.join(a.shape))}`"
             for a in self.arrays
         )
-
-    # -- sizes ----------------------------------------------------------------------------------------
 
     def _unshown(self, arrays: Sequence[DispatchArgument]) -> tuple[str, ...]:
         known = self._infer_sizes(arrays)
@@ -220,8 +216,6 @@ class TensorCall:
         except Undefined:
             return None
         return value, c_code(expr, self.program.sizes)
-
-    # -- the header -----------------------------------------------------------------------------------
 
     @property
     def header(self) -> bytes:

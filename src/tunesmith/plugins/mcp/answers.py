@@ -247,9 +247,6 @@ class RequestAnswer:
     open: tuple[str, ...] = ()  # all that wait, this one among them
 
 
-# -- from what the interface returns -----------------------------------------------------------------------
-
-
 def kernel_answers(source: ExplainedSource) -> tuple[KernelAnswer, ...]:
     return tuple(
         KernelAnswer(
@@ -395,9 +392,6 @@ def export_answer(found: Exported) -> ExportAnswer:
         foreign_lines(found.left_out),
         foreign_lines(found.notes),
     )
-
-
-# -- in a few lines ----------------------------------------------------------------------------------------
 
 
 def run_lines(answer: RunAnswer) -> list[str]:

@@ -87,10 +87,8 @@ def folder_of(address: str) -> Path | None:
         return None
 
 
-# -- The client as the model of a run: requests in the run's mailbox that nobody has answered, and
+# The client as the model of a run: requests in the run's mailbox that nobody has answered, and
 # replies.
-
-
 _LONG_AGO = 60.0  # seconds: a reply that is whole when it gets its name need not settle
 
 

@@ -41,7 +41,7 @@ from tunesmith.plugins.studies.run import Compared, read_plan
 from tunesmith.run.folder import PLAN, RunFolder, has_begun
 from tunesmith.session.problems import readable_folders
 
-# -- A comparison of strategies as it is answered: what its runs say together, and what keeps it waiting.
+# A comparison of strategies as it is answered: what its runs say together, and what keeps it waiting.
 
 
 def check_comparison(folder: Path, permitted: Sequence[str]) -> str:
@@ -104,11 +104,9 @@ def _arm_line(arm: ArmAnswer) -> str:
     return f"{head}, {arm.successes} of them faster; mean {arm.mean:.2f}×{span}, verified{worst}"
 
 
-# -- The process that does one piece of long work for the server: it is told what on its first line, says
+# The process that does one piece of long work for the server: it is told what on its first line, says
 # how it gets on in lines of JSON, and stops, as by Ctrl-C, when whoever started it closes its input or is
 # gone.
-
-
 Listener = Callable[[tunesmith.ProgressUpdate], None]
 
 

@@ -114,9 +114,6 @@ def tune_kernel(
     return method() + begin
 
 
-# -- resources of runs -------------------------------------------------------------------------------------
-
-
 def _add_resources(server: AgentServer, desk: Desk) -> None:
     """Of any run in a folder that the client names; `run` is its path, percent-encoded."""
     # Paths are checked by ours, which also follows links.
@@ -212,9 +209,6 @@ def _open_request_text(folder: Path, name: str) -> str:
     raise BadInput(f"there is no open request {name!r}", where=str(folder), hint="ask with next_request")
 
 
-# -- serving -----------------------------------------------------------------------------------------------
-
-
 def serve_mcp(
     roots: Sequence[Path], models: Sequence[str], http: Callable[[Any], None] | None = None
 ) -> None:
@@ -238,10 +232,8 @@ def _run_server(desk: Desk, http: Callable[[Any], None] | None) -> None:
         http(server)
 
 
-# -- HTTP on loopback: who does not know the token is refused, and so is a request for another host or
+# HTTP on loopback: who does not know the token is refused, and so is a request for another host or
 # from another origin.
-
-
 PATH = "/mcp"
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

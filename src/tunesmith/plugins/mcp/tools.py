@@ -52,10 +52,8 @@ from tunesmith.run.folder import JOURNAL
 from tunesmith.session import check
 from tunesmith.session.problems import PROBLEM_FILE, read_text, readable_folders
 
-# -- How tools are called: what they are given and in which words, what they answer, and errors as
+# How tools are called: what they are given and in which words, what they answer, and errors as
 # sentences.
-
-
 MOST_WAIT = 3600.0
 _P = ParamSpec("_P")
 
@@ -115,9 +113,7 @@ async def in_thread(folders: ClientFolders, call: Callable[[], Any]) -> Any:
         return await anyio.to_thread.run_sync(call)
 
 
-# -- What is there: sources, problems and runs below the folders of a client, and what they tell unbuilt.
-
-
+# What is there: sources, problems and runs below the folders of a client, and what they tell unbuilt.
 MOST_FOUND = 100  # of each kind
 MOST_LISTED = 20  # runs whose reports and kernels are listed
 DEEPEST = 4
@@ -284,8 +280,6 @@ class Desk:
         known = self._named if self.has_one_client else None
         return (known or allowed_folders(None, self.bounds)).folders
 
-    # -- before anything is run ------------------------------------------------------------------------
-
     @report_errors
     async def inspect(
         self,
@@ -359,8 +353,6 @@ class Desk:
         found = await in_thread(folders, make)
         lines = [found.template or f"there is no template: {found.why_none}", *found.notes]
         return tool_result(found, [*lines, *([f"wrote {found.file}"] if found.file else [])])
-
-    # -- jobs ------------------------------------------------------------------------------------------
 
     @report_errors
     async def check(
@@ -513,8 +505,6 @@ class Desk:
             return _job_answer(replace(own, run=found))
         return _job_answer(JobAnswer("", "run", found.state, found.seconds, found.evaluations, run=found))
 
-    # -- results ---------------------------------------------------------------------------------------
-
     @report_errors
     async def diff(
         self,
@@ -552,8 +542,6 @@ class Desk:
             value, [*lines, *(f"note: {note}" for note in value.notes), ", ".join(value.files)]
         )
 
-    # -- the client as the model -----------------------------------------------------------------------
-
     @report_errors
     async def next_request(self, roots: Roots, run: RunPath) -> Annotated[CallToolResult, RequestAnswer]:
         """The next question of a run to its model, where that is you (model=…mailbox). What stands in it of
@@ -588,8 +576,6 @@ class Desk:
             found: RunAnswer = await in_thread(folders, lambda: run_at(path))
             return _job_answer(JobAnswer("", "run", found.state, found.seconds, found.evaluations, run=found))
         return await self._work(order, wait_seconds, context)
-
-    # -- how jobs are begun and followed ---------------------------------------------------------------
 
     def _order(
         self,

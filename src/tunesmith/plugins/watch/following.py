@@ -30,10 +30,8 @@ from tunesmith.run.talk import not_taken
 from tunesmith.session.problems import templates_of
 from tunesmith.session.result import Run, as_it_stands, run_of
 
-# -- What the server may take of a processor while it looks on at runs: what it takes is paid for by a
+# What the server may take of a processor while it looks on at runs: what it takes is paid for by a
 # pause.
-
-
 Clock = Callable[[], float]
 
 READING = 0.005  # of a processor, for all that the server does while runs are followed
@@ -114,10 +112,7 @@ class FollowedRun:
     """Not for several threads at once."""
 
     def __init__(
-        self,
-        path: Path,
-        clock: Clock = time.monotonic,
-        processor: Clock = time.process_time,
+        self, path: Path, clock: Clock = time.monotonic, processor: Clock = time.process_time
     ) -> None:
         self.path = path
         self._clock, self._processor = clock, processor
@@ -246,9 +241,7 @@ def _instruction_line(what: str, text: str) -> str:
     return f"{what} {text}".strip()
 
 
-# -- The runs and comparisons below a folder, as far as an index needs to know them.
-
-
+# The runs and comparisons below a folder, as far as an index needs to know them.
 RunStatus = Literal["live", "finished", "stopped", "unreadable"]
 STATUSES: tuple[RunStatus, ...] = ("live", "finished", "stopped", "unreadable")
 LONGEST_LINE = 1 << 24  # bytes of a journal's first line

@@ -119,18 +119,12 @@ def _describe_instruction(event: Instructed) -> str:
     return f"{named}: {event.config} is tried" if event.config is not None else f"{named}: taken up"
 
 
-# -- addresses ----------------------------------------------------------------------------------------------
-
-
 def run_url(name: str, token: str, then: str = "") -> str:
     return f"/runs/{quote(name, safe='/')}{then}?{urlencode({TOKEN: token})}"
 
 
 def index_url(token: str, **filters: str) -> str:
     return f"/?{urlencode({**{k: v for k, v in filters.items() if v}, TOKEN: token})}"
-
-
-# -- the page of a run --------------------------------------------------------------------------------------
 
 
 def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> page.LivePart:
@@ -172,12 +166,7 @@ def _status_figures(fields: LiveFields) -> list[Markup]:
 
 
 def _status_rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
-    names = {
-        "doing": "At the device",
-        "progress": "Done",
-        "best": "Best so far",
-        "left": "Still to come",
-    }
+    names = {"doing": "At the device", "progress": "Done", "best": "Best so far", "left": "Still to come"}
     for key, title in names.items():
         yield html_element("dt", title), html_element("dd", getattr(fields, key), data_field=key)
 
@@ -223,14 +212,8 @@ def _read_resource(name: str) -> str:
     return resources.files("tunesmith.plugins.watch").joinpath(name).read_text("utf-8")
 
 
-# -- the index ----------------------------------------------------------------------------------------------
-
-
 def index_page(
-    runs: Sequence[FoundRun],
-    comparisons: Sequence[FoundComparison],
-    wanted: RunFilter,
-    token: str,
+    runs: Sequence[FoundRun], comparisons: Sequence[FoundComparison], wanted: RunFilter, token: str
 ) -> str:
     shown = [run for run in runs if wanted.shows(run)]
     title = f"Comparison {wanted.within}" if wanted.within else "Runs"

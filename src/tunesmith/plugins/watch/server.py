@@ -130,8 +130,6 @@ class WatchServer:
     async def _read(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, call)
 
-    # -- pages ------------------------------------------------------------------------------------------
-
     async def index(self, request: WebRequest) -> Response:
         names = ("words", "status", "problem", "device", "within")
         wanted = RunFilter(*(request.query_params.get(name, "") for name in names))
@@ -186,8 +184,6 @@ class WatchServer:
             return None
         return self._followed.setdefault(name, FollowedRun(path))
 
-    # -- what changes -----------------------------------------------------------------------------------
-
     async def events(self, request: WebRequest) -> Response:
         followed = await self._read(partial(self._follow, request.path_params["name"]))
         if followed is None:
@@ -227,8 +223,6 @@ class WatchServer:
             if self.allowance.seconds() >= LEAST_LOOK:
                 break
         return waited
-
-    # -- what is asked of a run ---------------------------------------------------------------------------
 
     async def instruct(self, request: WebRequest) -> Response:
         form = await _read_form(request)
@@ -285,9 +279,6 @@ def _put_instruction(path: Path, what: InstructionKind, text: str) -> str:
     return words[what]
 
 
-# -- serving ------------------------------------------------------------------------------------------------
-
-
 async def _wait_for_end(server: uvicorn.Server) -> None:
     """Instead of uvicorn's own ten looks a second, which cost more than all that is told."""
     await run_in_threadpool(gc.collect)  # loads what streams need, which takes as long as many pages
@@ -324,9 +315,7 @@ def serve_runs(runs: RunsBelow, first: str, port: int, told: Callable[[str], Non
         own.close()
 
 
-# -- What `tunesmith watch` serves, by what it is called with.
-
-
+# What `tunesmith watch` serves, by what it is called with.
 NICENESS = 10  # a run has the processor before those who watch it
 INSTALL = "pip install 'tunesmith[watch]'"
 
