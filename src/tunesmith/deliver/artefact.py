@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from itertools import zip_longest
 from math import prod
 
@@ -15,7 +16,7 @@ from tunesmith.problem.problem import SizeRule, element_type
 from tunesmith.run.candidates import Templates
 from tunesmith.run.state import State
 from tunesmith.space import expr as n
-from tunesmith.space.expr import Expr, Node, parse_expr, unparse
+from tunesmith.space.expr import Expr, Node, Undefined, parse_expr, unparse
 
 
 @dataclass(frozen=True)
@@ -118,15 +119,13 @@ def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
             raise BadInput(f"{fault} in {names}: {differs}", hint=hint)
     devices = [result.dispatch.architecture or result.dispatch.device for result in results]
     if twice := next((d for d in devices if devices.count(d) > 1), None):
-        raise BadInput(
-            f"an export takes one run for each kind of device, two runs are for {twice}",
-            hint="name one of them",
-        )
+        fault = f"an export takes one run for each kind of device, two runs are for {twice}"
+        raise BadInput(fault, hint="name one of them")
     return Artefact(results)
 
 
 def _find_difference(one: DeviceResult, two: DeviceResult) -> str:
-    """What two runs of one problem have in common, and these have not. Grids, blocks and flags may differ, as
+    """What the runs of one problem have in common, and these have not. Grids, blocks and flags may differ, as
     devices do, and so may the workloads; but one of the same name has the same sizes."""
     a, b = one.dispatch, two.dispatch
     if a.problem != b.problem:
@@ -202,6 +201,23 @@ def within_contract(dispatch: Dispatch) -> Expr:
         return parse_expr(1)
     tree = parts[0] if len(parts) == 1 else n.Logic("and", tuple(parts))
     return Expr(unparse(tree), tree)
+
+
+@cache
+def runtime_text(name: str) -> str:
+    """A module of the runtime that ships with exports."""
+    folder = resources.files("tunesmith.deliver").joinpath("runtime")
+    return folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+def fixed_value(argument: DispatchArgument) -> float | int | None:
+    """That of a scalar which the sizes do not decide; None: it has none."""
+    if not isinstance(argument.value, str):
+        return argument.value
+    try:
+        return parse_expr(argument.value).evaluate({})
+    except Undefined:
+        return None
 
 
 def argument_of(dispatch: Dispatch, entry: DispatchEntry, name: str) -> DispatchArgument:

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.deliver.artefact import Artefact, DeviceResult, bytes_of, is_written, within_contract
+from tunesmith.deliver.artefact import (
+    Artefact,
+    DeviceResult,
+    bytes_of,
+    fixed_value,
+    is_written,
+    within_contract,
+)
 from tunesmith.deliver.cuda.host import scalar_text, shape_text
 from tunesmith.deliver.cuda.source import NamespacedSource
 from tunesmith.deliver.expr_text import C_TYPES, c_code, c_names, c_text, format_comment
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.space import expr as n
-from tunesmith.space.expr import Expr, Node, Undefined, parse_expr, unparse
+from tunesmith.space.expr import Expr, Node, parse_expr, unparse
 
 _AXES = ("x", "y", "z")
 
@@ -40,9 +47,9 @@ class TunedUnit:
 
     def addresses(self) -> str:
         """Inside the namespace, because an entry may name the source's own types and macros."""
+        names = enumerate(map(_bare_entry_name, self.entry.launches))
         return "".join(
-            f"static const void* const tuned_entry_{number} = (const void*)&{_bare_entry_name(launch)};\n"
-            for number, launch in enumerate(self.entry.launches)
+            f"static const void* const tuned_entry_{k} = (const void*)&{name};\n" for k, name in names
         )
 
 
@@ -81,9 +88,8 @@ def dispatch_code(artefact: Artefact, units: Sequence[TunedUnit]) -> str:
                 continue  # left out: whoever comes next serves
             label = entry.file if unit is None else f"{entry.file} in {unit.namespace}"
             body.append(format_comment([f"{label}: {entry.when}"], "        "))
-            body.append(
-                f"        undefined = false;\n        holds = {c_code(parse_expr(entry.when), names)};\n"
-            )
+            holds = c_code(parse_expr(entry.when), names)
+            body.append(f"        undefined = false;\n        holds = {holds};\n")
             passed = f"values, {_size_arguments(dispatch)}device, stream"
             run = "false" if unit is None else f"run_{units.index(unit)}({passed})"
             body.append(f"        if (holds && !undefined) return {run};\n")
@@ -125,11 +131,7 @@ def _as_verified(dispatch: Dispatch) -> list[str]:
 
 def _same_bits_test(number: int, argument: DispatchArgument) -> str:
     """To the bit, as the kernel gets it."""
-    try:
-        value = parse_expr(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
-    except Undefined:
-        return "false"
-    element = element_type(argument.type)
+    value, element = fixed_value(argument), element_type(argument.type)
     if value is None or not element.holds(value):
         return "false"
     with np.errstate(over="ignore"):
@@ -278,6 +280,15 @@ def _solve_sizes(
     return lines
 
 
+# The operation, and whether the size stands left of it -> how the size's side is found.
+_INVERSE: dict[tuple[str, bool], str] = {
+    **dict.fromkeys((("+", True), ("+", False)), "subtract({value}, {side}, undefined)"),
+    ("-", True): "add({value}, {side}, undefined)",
+    ("-", False): "subtract({side}, {value}, undefined)",
+    **dict.fromkeys((("*", True), ("*", False)), "divide({value}, {side}, undefined)"),
+}
+
+
 def _invert_expression(
     tree: Node, value: str, name: str, found: Mapping[str, str]
 ) -> tuple[int, tuple[str, str] | None]:
@@ -292,17 +303,10 @@ def _invert_expression(
             return depth, None
         other = tree.right if on_left else tree.left
         side = c_code(Expr(unparse(other), other), found)
-        match tree.op:
-            case "+":
-                value = f"subtract({value}, {side}, undefined)"
-            case "-":
-                value = (
-                    f"add({value}, {side}, undefined)" if on_left else f"subtract({side}, {value}, undefined)"
-                )
-            case "*":
-                value = f"divide({value}, {side}, undefined)"
-            case _:
-                return depth, None
+        operation = _INVERSE.get((tree.op, on_left))
+        if operation is None:
+            return depth, None
+        value = operation.format(value=value, side=side)
         tree = tree.left if on_left else tree.right
     return depth, (tree.id, value)
 

@@ -6,14 +6,12 @@ import json
 import keyword
 import re
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
 
 from tunesmith import __version__
 from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
-from tunesmith.deliver.artefact import Artefact, DeviceResult, Target
+from tunesmith.deliver.artefact import Artefact, DeviceResult, Target, runtime_text
 from tunesmith.deliver.cuda.original_ptx import builds_of
 from tunesmith.deliver.runtime.binding import Signature
 from tunesmith.deliver.runtime.manifest import read_dispatch
@@ -86,12 +84,6 @@ def package_files(
     return written
 
 
-@cache
-def runtime_text(name: str) -> str:
-    folder = resources.files("tunesmith.deliver").joinpath("runtime")
-    return folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
-
-
 def result_files(result: DeviceResult) -> dict[str, bytes]:
     """What the runtime reads of a result: the dispatch, what it names, and how sources are built."""
     files = {"dispatch.json": result.files.get("dispatch.json") or encode_json(result.dispatch) + b"\n"}
@@ -137,13 +129,9 @@ packages = ["{package}", "{package}._runtime"]
 def _package_readme(artefact: Artefact, package: str, usage: str) -> str:
     first = artefact.first.dispatch
     arrays = "\n".join(_argument_line(a) for a in first.arguments if a.is_array and a.role != "workspace")
-    sizes = "\n".join(
-        f"- {_inline_code(size.name)}: {_escape_markdown(size.describe())}" for size in first.sizes
-    )
-    numbers = "".join(
-        f"- {_inline_code(a.name)}: {a.type}, tuned with {_inline_code(str(a.value))}\n"
-        for a in first.literals
-    )
+    sizes = "\n".join(f"- {_inline_code(s.name)}: {_escape_markdown(s.describe())}" for s in first.sizes)
+    values = ((a, _inline_code(str(a.value))) for a in first.literals)
+    numbers = "".join(f"- {_inline_code(a.name)}: {a.type}, tuned with {value}\n" for a, value in values)
     tuned = "\n".join(_result_line(result) for result in artefact.results)
     return f"""# {package}
 
@@ -179,11 +167,9 @@ def _result_line(result: DeviceResult) -> str:
     own = result.dispatch
     faster = [w for w in own.workloads if w.speedup is not None]
     gains = "; ".join(f"{_escape_markdown(w.name)} {w.speedup:.2f}×" for w in faster)
-    place = (
-        f"{_escape_markdown(own.device)} "
-        f"({_inline_code(own.architecture) if own.architecture else 'by name'})"
-    )
-    return f"- {place}: {f'verified speed-ups: {gains}' if gains else 'no gains are recorded'}"
+    known_by = _inline_code(own.architecture) if own.architecture else "by name"
+    verified = f"verified speed-ups: {gains}" if gains else "no gains are recorded"
+    return f"- {_escape_markdown(own.device)} ({known_by}): {verified}"
 
 
 def _inline_code(text: str | None) -> str:
@@ -195,23 +181,31 @@ def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", strip_controls(text)).replace("\n", " ")
 
 
-# The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the
-# device.
-_CUDA_CORE_MODULE = '''\
-"""A tuned kernel for cuda.core. README.md beside this package says what serves a call."""
+_MODULE = '''\
+"""A tuned kernel for {framework}. README.md beside this package says what serves a call."""
 
 import os
 
-from ._runtime.cuda_core_op import CudaCoreCalls
+from ._runtime.{module} import {calls}
 from ._runtime.operator import Operator, delivered_in
 
 _DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-{name} = CudaCoreCalls(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
+{name} = {calls}(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
 original = {name}.original
-prepare = {name}.prepare  # load all that may serve, e.g. before a CUDA graph is captured
+prepare = {name}.prepare  # {prepares}
 
 __all__ = ["{name}", "original", "prepare"]
 '''
+_LOADS = "load all that may serve, e.g. before a CUDA graph is captured"
+
+
+def module_text(artefact: Artefact, framework: str, module: str, calls: str, prepares: str = _LOADS) -> str:
+    """The __init__.py of a package whose function is an object of this class of the runtime."""
+    known = {"framework": framework, "module": module, "calls": calls, "prepares": prepares}
+    return _MODULE.format(name=function_name(artefact), count=len(artefact.results), **known)
+
+
+# The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the device.
 _CUDA_CORE_USAGE = """```python
 from cuda.core import Device
 from {package} import {name}
@@ -231,10 +225,9 @@ uint16 or uint8."""
 
 def _write_cuda_core(artefact: Artefact) -> dict[str, bytes]:
     known = {"name": function_name(artefact), "package": package_name(artefact)}
-    module = _CUDA_CORE_MODULE.format(count=len(artefact.results), **known)
-    runtime = (*CUDA_RUNTIME, "cuda_core_op")
+    module = module_text(artefact, "cuda.core", "cuda_core_op", "CudaCoreCalls")
     usage = _CUDA_CORE_USAGE.format(call=call_text(artefact, "stream", every=True), **known)
-    return package_files(artefact, runtime, module, '"cuda-core>=0.5"', usage)
+    return package_files(artefact, (*CUDA_RUNTIME, "cuda_core_op"), module, '"cuda-core>=0.5"', usage)
 
 
 CUDA_CORE = Target(
@@ -243,20 +236,6 @@ CUDA_CORE = Target(
 
 
 # The export `cupy`: a package whose function takes CuPy's arrays.
-_CUPY_MODULE = '''"""A tuned kernel for CuPy. README.md beside this package says what serves a call."""
-
-import os
-
-from ._runtime.cupy_op import CupyCalls
-from ._runtime.operator import Operator, delivered_in
-
-_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-{name} = CupyCalls(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
-original = {name}.original
-prepare = {name}.prepare  # load all that may serve, e.g. before a CUDA graph is captured
-
-__all__ = ["{name}", "original", "prepare"]
-'''
 _CUPY_USAGE = """```python
 import cupy
 from {package} import {name}
@@ -273,7 +252,7 @@ beforehand. Of a type that CuPy does not have (bfloat16, float8) pass the bits, 
 
 def _write_cupy(artefact: Artefact) -> dict[str, bytes]:
     known = {"name": function_name(artefact), "package": package_name(artefact)}
-    module = _CUPY_MODULE.format(count=len(artefact.results), **known)
+    module = module_text(artefact, "CuPy", "cupy_op", "CupyCalls")
     usage = _CUPY_USAGE.format(call=call_text(artefact), **known)
     return package_files(artefact, (*CUDA_RUNTIME, "cupy_op"), module, "", usage)
 

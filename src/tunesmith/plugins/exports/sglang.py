@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.deliver.expr_text import c_identifier, c_text, format_comment
-from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, strip_markup
-from tunesmith.problem.dispatch import DispatchArgument
+from tunesmith.deliver.expr_text import c_text, format_comment
+from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, given_sizes, plain_name, strip_markup
 
 # Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
 _DLPACK = {
@@ -82,10 +81,9 @@ inline void check_device(const TensorView& tensor, const char* name, DLDevice fi
 def _export_sglang(artefact: Artefact) -> Export:
     call = TensorCall(artefact)
     name = call.name
-    launch = call.host.source
     files = {
         f"csrc/tuned/{name}.h": call.host.header,
-        f"csrc/tuned/{name}_launch.h": b"#pragma once\n" + launch,
+        f"csrc/tuned/{name}_launch.h": b"#pragma once\n" + call.host.source,
         f"csrc/tuned/{name}_tensors.h": call.header,
         f"csrc/tuned/{name}.cuh": _tvm_binding(call).encode(),
         f"{name}_tuned.py": _sglang_module(call).encode(),
@@ -121,7 +119,9 @@ def _function_prologue(call: TensorCall) -> str:
     checks, views = "", ""
     for argument, tensor in zip(call.arrays, tensors, strict=True):
         shown, rule = c_text(argument.name), c_text(f"[{', '.join(argument.shape)}]")
-        kinds = ", ".join(f"{{{code}, {bits}}}" for code, bits in _dlpack_kinds(argument))
+        types = (argument.type, *STAND_INS.get(argument.type, ()))
+        codes = dict.fromkeys(_DLPACK[kind] for kind in types)
+        kinds = ", ".join(f"{{{code}, {bits}}}" for code, bits in codes)
         checks += (
             f"        check_kind(tensor_{tensor}, {shown}, {c_text(argument.type)}, {{{kinds}}});\n"
             f"        check_device(tensor_{tensor}, {shown}, device);\n"
@@ -130,7 +130,7 @@ def _function_prologue(call: TensorCall) -> str:
             f"        int64_t room_{tensor}[64] = {{}};\n"
             f"        const View {tensor} = view_of(tensor_{tensor}, {shown}, {rule}, room_{tensor});\n"
         )
-    given = [*tensors, *(f"given_{c_identifier(size)}" for size in call.unshown_by_all)]
+    given = [*tensors, *given_sizes(call.unshown_by_all)]
     return (
         f"    try {{\n        const DLDevice device = tensor_{tensors[0]}.device();\n{checks}{views}"
         f"        const Sizes sizes = sizes_of_all({', '.join(given)});\n"
@@ -140,23 +140,21 @@ def _function_prologue(call: TensorCall) -> str:
 
 def _tensor_parameters(call: TensorCall) -> list[str]:
     taken = [f"TensorView tensor_{call.view(a)}" for a in call.arrays]
-    return taken + [f"int64_t given_{c_identifier(size)}" for size in call.unshown_by_all]
+    return taken + [f"int64_t {size}" for size in given_sizes(call.unshown_by_all)]
 
 
 _END = "    } catch (const Refused& refused) {\n        raise_refused(refused);\n    }\n}\n\n"
 
 
 def _tvm_function(call: TensorCall, name: str, original: str) -> str:
-    taken = _tensor_parameters(call)
-    taken += [f"{'double' if is_float(a) else 'int64_t'} scalar_{c_identifier(a.name)}" for a in call.scalars]
+    taken = [*_tensor_parameters(call), *call.scalars_taken("int64_t")]
     taken += [f"TensorView scratch_{s.variable}" for s in call.scratch]
     scratch = ""
     for s in call.scratch:
         shown = c_text(s.uses[0][1].name)
         scratch += f"        check_device(scratch_{s.variable}, {shown}, device);\n"
         scratch += f"        check_scratch(scratch_{s.variable}, {shown}, bytes_{s.variable}(sizes));\n"
-    passed = [original, *(call.view(a) for a in call.arrays)]
-    passed += [*(f"scalar_{c_identifier(a.name)}" for a in call.scalars), "sizes"]
+    passed = [original, *(call.view(a) for a in call.arrays), *call.scalar_variables, "sizes"]
     passed += [f"scratch_of(scratch_{s.variable})" for s in call.scratch]
     empty = ", ".join(call.view(a) for a in call.written)
     return (
@@ -191,11 +189,6 @@ inline void check_scratch(const TensorView& tensor, const char* name, long long 
 inline void* scratch_of(const TensorView& tensor) { return tensor.numel() > 0 ? tensor.data_ptr() : nullptr; }
 
 """
-
-
-def _dlpack_kinds(argument: DispatchArgument) -> list[tuple[int, int]]:
-    types = (argument.type, *STAND_INS.get(argument.type, ()))
-    return list(dict.fromkeys(_DLPACK[kind] for kind in types))
 
 
 _MODULE = '''"""A tuned kernel for SGLang, written by Tunesmith. README.md says where the files go."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
-from tunesmith.deliver.artefact import Artefact
+from tunesmith.deliver.artefact import Artefact, fixed_value
 from tunesmith.deliver.cuda.host import DRIVER_AT_RUN_TIME, read_cuda_resource
 from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment
 from tunesmith.plugins.exports.cuda_cpp import HostFiles, embedded_host
@@ -31,10 +31,7 @@ _HEADERS = ("cuda.h", "dlfcn.h", "cstddef", "cstdint", "stdexcept", "string", "t
 # What else may lie under a tensor that stands for the type: its bits.
 STAND_INS: dict[str, tuple[str, ...]] = {
     "bfloat16": ("uint16", "int16"),
-    "float8_e4m3": ("uint8", "int8"),
-    "float8_e5m2": ("uint8", "int8"),
-    "int4": ("uint8", "int8"),
-    "uint4": ("uint8", "int8"),
+    **dict.fromkeys(("float8_e4m3", "float8_e5m2", "int4", "uint4"), ("uint8", "int8")),
 }
 
 
@@ -53,8 +50,13 @@ def is_float(argument: DispatchArgument) -> bool:
 
 
 def scalar_value(argument: DispatchArgument) -> float | int:
-    value = parse_expr(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
-    return float(value or 0) if is_float(argument) else int(value or 0)
+    value = fixed_value(argument) or 0
+    return float(value) if is_float(argument) else int(value)
+
+
+def given_sizes(sizes: Sequence[str]) -> list[str]:
+    """The variables of sizes that no shape tells."""
+    return [f"given_{c_identifier(size)}" for size in sizes]
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,15 @@ class TensorCall:
         return ", ".join(map(plain_name, names))
 
     @property
+    def scalar_variables(self) -> list[str]:
+        return [f"scalar_{c_identifier(a.name)}" for a in self.scalars]
+
+    def scalars_taken(self, integer: str) -> list[str]:
+        """As parameters in C++, integers of this type."""
+        kinds = ("double" if is_float(a) else integer for a in self.scalars)
+        return [f"{kind} {name}" for kind, name in zip(kinds, self.scalar_variables, strict=True)]
+
+    @property
     def arrays_listed(self) -> str:
         return "\n".join(
             f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{strip_markup(', '.join(a.shape))}`"
@@ -158,18 +169,16 @@ class TensorCall:
             if isinstance(expr.tree, n.Variable) and expr.tree.id in self.program.sizes:
                 known.setdefault(expr.tree.id, (_LENGTH, length))
         known |= {name: (_LENGTH, f"given_{c_identifier(name)}") for name in named if name not in known}
-        while True:
-            found = False
+        count = -1
+        while count < len(known):
+            count = len(known)
             for expr, length in pairs:
                 unknown = expr.names - known.keys()
                 if len(unknown) == 1 and unknown <= self.program.sizes.keys():
                     (name,) = unknown
                     answer = self._solve_for_size(expr.tree, name, known, (_LENGTH, length))
-                    if answer is not None:
-                        known[name] = answer
-                        found = True
-            if not found:
-                return known
+                    known |= {name: answer} if answer is not None else {}
+        return known
 
     def _solve_for_size(
         self, node: n.Node, name: str, known: Mapping[str, tuple[int, str]], result: tuple[int, str]
@@ -179,9 +188,8 @@ class TensorCall:
         if isinstance(node, n.Variable):
             return result if node.id == name else None
         if isinstance(node, n.Neg):
-            return self._solve_for_size(
-                node.operand, name, known, (-value, f"subtract(0LL, {text}, undefined)")
-            )
+            negated = -value, f"subtract(0LL, {text}, undefined)"
+            return self._solve_for_size(node.operand, name, known, negated)
         if not isinstance(node, n.Arithmetic):
             return None
         left, right = self._valued(node.left, name, known), self._valued(node.right, name, known)
@@ -230,12 +238,8 @@ class TensorCall:
             f"static const std::string operator_name = {c_text(self.artefact.problem)};\n"
             f"static const std::string operator_devices = {c_text(devices)};\n\n"
         )
-        text += "\n".join(
-            map(
-                read_cuda_resource,
-                ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h"),
-            )
-        )
+        fixed = ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h")
+        text += "\n".join(map(read_cuda_resource, fixed))
         members = "".join(f"    long long {size};\n" for size in self.program.sizes.values())
         text += f"\nstruct Sizes {{\n{members}}};\n\n{self._sizes_as_text()}"
         text += "\n// The sizes of a call that has no outputs yet, and those of one that has every tensor.\n"
@@ -250,16 +254,12 @@ class TensorCall:
         return self.program.pointers[argument.name]
 
     def _unpack_sizes(self) -> str:
-        return "".join(
-            f"    const long long {size} = sizes.{size}; (void){size};\n"
-            for size in self.program.sizes.values()
-        )
+        names = self.program.sizes.values()
+        return "".join(f"    const long long {size} = sizes.{size}; (void){size};\n" for size in names)
 
     def _sizes_as_text(self) -> str:
-        parts = [
-            f"{c_text(f'{name} = ')} + std::to_string(sizes.{size})"
-            for name, size in self.program.sizes.items()
-        ]
+        names = ((c_text(f"{name} = "), size) for name, size in self.program.sizes.items())
+        parts = [f"{shown} + std::to_string(sizes.{size})" for shown, size in names]
         joined = ' + ", " + '.join(parts) or 'std::string("every call")'
         return (
             "static inline std::string as_text(const Sizes& sizes) {\n    (void)sizes;\n"
@@ -268,7 +268,7 @@ class TensorCall:
 
     def _sizes_function(self, name: str, arrays: Sequence[DispatchArgument], unshown: Sequence[str]) -> str:
         taken = [f"const View& {self.view(a)}" for a in arrays]
-        taken += [f"long long given_{c_identifier(size)}" for size in unshown]
+        taken += [f"long long {size}" for size in given_sizes(unshown)]
         body = "".join(f"    check_axes({self.view(a)}, {len(a.shape)});\n" for a in arrays)
         body += "    bool undefined = false;\n"
         inferred = self._infer_sizes(arrays, unshown)
@@ -330,9 +330,7 @@ class TensorCall:
         views = [f"const View& {self.view(a)}" for a in self.arrays]
         written = [self.view(a) for a in self.written]
         taken = ["bool original", *views]
-        taken += [
-            f"{'double' if is_float(a) else 'long long'} scalar_{c_identifier(a.name)}" for a in self.scalars
-        ]
+        taken += self.scalars_taken("long long")
         taken += ["const Sizes& sizes", *(f"void* {s.variable}" for s in self.scratch), "CUstream stream"]
         fills = ""
         for argument in self.outputs:
@@ -358,17 +356,18 @@ class TensorCall:
         )
 
     def _fill(self, argument: DispatchArgument, place: str, nbytes: str) -> str:
+        """Of elements that share a byte, all in it."""
         element = element_type(argument.type)
+        bits = np.array(argument.init).astype(element.numpy).tobytes()
+        pattern = (bits[0] & 15) * 17 if element.packed > 1 else int.from_bytes(bits, "little")
         count = f"divide({nbytes}, {element.bytes}LL, undefined)"
-        pattern = int.from_bytes(_fill_bits(argument), "little")
-        made = f"fill({place}, {pattern:#x}ULL, {element.bytes}, {count}, stream)"
-        return f"    {made};\n"
+        return f"    fill({place}, {pattern:#x}ULL, {element.bytes}, {count}, stream);\n"
 
     def _passed(self) -> str:
         """In the order of `launch`, of the types that it takes."""
         values = {self.program.pointers[a.name]: f"{self.view(a)}.data" for a in self.arrays}
         values |= {s.variable: s.variable for s in self.scratch}
-        scalars = {f"arg_{c_identifier(a.name)}": f"scalar_{c_identifier(a.name)}" for a in self.scalars}
+        scalars = {name.replace("scalar_", "arg_", 1): name for name in self.scalar_variables}
         given = []
         for parameter in self.program.parameters:
             if parameter.name in values:
@@ -389,10 +388,3 @@ def _axis_length(argument: DispatchArgument, axis: int, view: str) -> str:
     packed = element_type(argument.type).packed if axis == len(argument.shape) - 1 else 1
     length = f"static_cast<long long>({view}.shape[{axis}])"
     return f"multiply({length}, {packed}LL, undefined)" if packed > 1 else length
-
-
-def _fill_bits(argument: DispatchArgument) -> bytes:
-    """One element of what it is filled with; where several share a byte, all of them."""
-    element = element_type(argument.type)
-    bits = np.array(argument.init).astype(element.numpy).tobytes()
-    return bytes([(bits[0] & 15) * 17]) if element.packed > 1 else bits

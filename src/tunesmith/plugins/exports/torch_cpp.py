@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.expr_text import c_identifier, c_text, format_comment
-from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, scalar_value
+from tunesmith.deliver.expr_text import c_text, format_comment
+from tunesmith.plugins.exports.tensor_call import (
+    STAND_INS,
+    TensorCall,
+    given_sizes,
+    is_float,
+    plain_name,
+    scalar_value,
+)
 from tunesmith.problem.dispatch import DispatchArgument
 
 _TYPES = {
@@ -16,14 +23,8 @@ _TYPES = {
     "uint8": "kByte", "uint16": "kUInt16", "uint32": "kUInt32", "uint64": "kUInt64",
 }  # fmt: skip
 _HEADERS = (
-    "torch/types.h",
-    "torch/library.h",
-    "torch/version.h",
-    "ATen/ATen.h",
-    "ATen/cuda/CUDAContext.h",
-    "c10/cuda/CUDAGuard.h",
-    "initializer_list",
-    "tuple",
+    *("torch/types.h", "torch/library.h", "torch/version.h", "ATen/ATen.h", "ATen/cuda/CUDAContext.h"),
+    *("c10/cuda/CUDAGuard.h", "initializer_list", "tuple"),
 )
 _SHARED = """\
 std::string type_name(at::ScalarType type) {
@@ -151,30 +152,19 @@ class TorchBinding:
 
     def _parameters(self, op: TorchOp) -> str:
         arrays, unshown = self._taken(op)
-        parts = [
-            f"{'' if a.role != 'input' else 'const '}torch::Tensor& tensor_{self.call.view(a)}"
-            for a in arrays
-        ]
-        parts += [f"int64_t given_{c_identifier(size)}" for size in unshown]
-        return ", ".join([*parts, *self._scalars("double", "int64_t")])
-
-    def _scalars(self, floating: str, integer: str) -> list[str]:
-        return [
-            f"{floating if is_float(a) else integer} scalar_{c_identifier(a.name)}" for a in self.call.scalars
-        ]
-
-    @property
-    def _scalars_passed(self) -> list[str]:
-        return [f"scalar_{c_identifier(a.name)}" for a in self.call.scalars]
+        kinds = (f"{'const ' if a.role == 'input' else ''}torch::Tensor&" for a in arrays)
+        parts = [f"{kind} tensor_{self.call.view(a)}" for kind, a in zip(kinds, arrays, strict=True)]
+        parts += [f"int64_t {size}" for size in given_sizes(unshown)]
+        return ", ".join([*parts, *self.call.scalars_taken("int64_t")])
 
     def _run(self) -> str:
         """Every array is there: check, allocate scratch memory, queue."""
         call = self.call
         tensors = [call.view(a) for a in call.arrays]
         taken = ["bool original", *(f"const torch::Tensor& tensor_{t}" for t in tensors)]
-        taken += [f"int64_t given_{c_identifier(size)}" for size in call.unshown_by_all]
-        taken += self._scalars("double", "int64_t")
-        given = [*tensors, *(f"given_{c_identifier(size)}" for size in call.unshown_by_all)]
+        taken += [f"int64_t {size}" for size in given_sizes(call.unshown_by_all)]
+        taken += call.scalars_taken("int64_t")
+        given = [*tensors, *given_sizes(call.unshown_by_all)]
         empty = ", ".join(call.view(a) for a in call.written)
         body = self._tensor_checks(call.arrays) + self._tensor_views(call.arrays)
         body += (
@@ -195,7 +185,7 @@ class TorchBinding:
             )
             passed.append(f"wanted_{own} > 0 ? memory_{own}.mutable_data_ptr() : nullptr")
         written = ", ".join(f"&tensor_{call.view(a)}" for a in call.written)
-        listed = ", ".join(["original", *tensors, *self._scalars_passed, "sizes", *passed, "stream"])
+        listed = ", ".join(["original", *tensors, *call.scalar_variables, "sizes", *passed, "stream"])
         body += (
             "  const cudaStream_t stream = at::cuda::getCurrentCUDAStream(device).stream();\n"
             f"  run({listed});\n"
@@ -224,24 +214,22 @@ class TorchBinding:
         return text
 
     def _passing_function(self, op: TorchOp) -> str:
-        passed = [f"tensor_{self.call.view(a)}" for a in self.call.arrays]
-        passed += [f"given_{c_identifier(size)}" for size in self.call.unshown_by_all]
-        call = ", ".join(["true" if op.original else "false", *passed, *self._scalars_passed])
-        return self._function(op, f"    call({call});\n")
+        return self._function(op, self._call_text(op, given_sizes(self.call.unshown_by_all)))
+
+    def _call_text(self, op: TorchOp, sizes: Sequence[str]) -> str:
+        tensors = [f"tensor_{self.call.view(a)}" for a in self.call.arrays]
+        passed = ["true" if op.original else "false", *tensors, *sizes, *self.call.scalar_variables]
+        return f"    call({', '.join(passed)});\n"
 
     def _allocating_function(self, op: TorchOp) -> str:
         own = self.call
         body = self._tensor_checks(own.given).replace("\n  ", "\n    ").replace("  check", "    check", 1)
         body += self._tensor_views(own.given).replace("  const View", "    const View")
-        given = [own.view(a) for a in own.given] + [f"given_{c_identifier(size)}" for size in own.unshown]
+        given = [*(own.view(a) for a in own.given), *given_sizes(own.unshown)]
         body += f"    const Sizes sizes = sizes_given({', '.join(given)});\n    (void)sizes;\n"
         for argument in own.outputs:
             body += self._allocated(argument)
-        passed = [f"tensor_{own.view(a)}" for a in own.arrays]
-        passed += [f"sizes.{own.program.sizes[size]}" for size in own.unshown_by_all]
-        body += (
-            f"    call({', '.join(['true' if op.original else 'false', *passed, *self._scalars_passed])});\n"
-        )
+        body += self._call_text(op, [f"sizes.{own.program.sizes[size]}" for size in own.unshown_by_all])
         outputs = [f"tensor_{own.view(a)}" for a in own.outputs]
         returned = outputs[0] if len(outputs) == 1 else f"std::make_tuple({', '.join(outputs)})"
         if outputs:
@@ -249,20 +237,19 @@ class TorchBinding:
         return self._function(op, body)
 
     def _allocated(self, argument: DispatchArgument) -> str:
-        own, axes = self.call.view(argument), len(argument.shape)
-        options = (
-            f"tensor_{self.call.view(self.call.given[0])}.options()"
-            if self.call.given
-            else "at::TensorOptions().device(at::kCUDA)"
+        own, axes, options = (
+            self.call.view(argument),
+            len(argument.shape),
+            "at::TensorOptions().device(at::kCUDA)",
         )
-        shape = ", ".join(f"shape_{own}[{axis}]" for axis in range(axes))
-        strides = ", ".join(f"strides_{own}[{axis}]" for axis in range(axes))
+        if self.call.given:
+            options = f"tensor_{self.call.view(self.call.given[0])}.options()"
         dtype = f"{options}.dtype(at::{_TYPES[argument.type]})"
-        made = (
-            f"at::empty_strided({{{shape}}}, {{{strides}}}, {dtype})"
-            if argument.strides
-            else f"at::empty({{{shape}}}, {dtype})"
-        )
+        shape = ", ".join(f"shape_{own}[{axis}]" for axis in range(axes))
+        made = f"at::empty({{{shape}}}, {dtype})"
+        if argument.strides:
+            strides = ", ".join(f"strides_{own}[{axis}]" for axis in range(axes))
+            made = f"at::empty_strided({{{shape}}}, {{{strides}}}, {dtype})"
         return (
             f"    long long shape_{own}[{axes + 1}] = {{}}, strides_{own}[{axes + 1}] = {{}};\n"
             f"    layout_{own}(sizes, shape_{own}, strides_{own});\n"
