@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from benchmarks.cuda import agreement, apart, hip_examples, sanitizers
-from tests.plugins.cpu_device.test_planted_faults import FAULTS
 from tunesmith.session.problems import load_problem
 
 ROW: apart.Row = {
@@ -131,7 +130,7 @@ def test_planted_kernels_are_problems(tmp_path: Path) -> None:
     (tmp_path / "problem.toml").write_text(sanitizers.PROBLEM)
     (tmp_path / "kernel.cu").write_text(sanitizers.planted()["beyond an array"])
     assert load_problem(tmp_path)[0].name == "planted"
-    assert sanitizers.NOT_LOOKED_FOR.keys() < FAULTS.keys()
+    assert sanitizers.NOT_LOOKED_FOR.keys() < sanitizers.FAULTS.keys()
 
 
 def test_tuned_hip_examples_have_no_figure_without_a_verification() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from tests.core.deliver.programs import read_program
 from tests.cuda_here import needs_nvrtc
+from tests.plugins.exports.programs import ran
 from tests.plugins.exports.silu import artefact, result, without_compiler, written
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.cuda.compile import COMPILERS
@@ -29,6 +28,10 @@ needs_gxx = pytest.mark.skipif(GXX is None or NVCC is None, reason="needs g++ an
 DRIVER = read_program("dispatch-driver.cpp")
 
 
+def made_up_by_gxx(function: Callable[..., None]) -> Callable[..., None]:
+    return pytest.mark.usefixtures("made_up")(needs_gxx(function))
+
+
 @pytest.fixture
 def made_up() -> Iterator[None]:
     """Nothing of the kernels is run."""
@@ -36,8 +39,7 @@ def made_up() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
     for standard in ("c++14", "c++20"):
@@ -45,8 +47,7 @@ def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: 
     compiled(tmp_path, "c++14", "-c", "example.cpp", "-o", "/dev/null")
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize("target", [CPP, CUBIN])
 def test_a_program_in_c_calls_it_by_the_same_header(target: Target, tmp_path: Path) -> None:
@@ -64,8 +65,7 @@ int run(void* out, const void* in, {stream} stream) {{
     compiled(tmp_path, "c99", "-c", "main.c", "-o", "/dev/null", compiler="gcc")
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 def test_it_dispatches_by_size_alignment_overlap_and_device(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
     program = """
@@ -95,8 +95,7 @@ int main(int count, char**) {
     assert {line.split()[0] for line in elsewhere}.isdisjoint(kernels)
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 @pytest.mark.long
 def test_the_dispatch_takes_less_than_a_microsecond(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
@@ -138,9 +137,7 @@ def test_sources_build_each_with_its_own_flags(tmp_path: Path) -> None:
     entries[0] = replace(entries[0], flags=("--maxrregcount=32", "-use_fast_math"))
     changed = replace(own, dispatch=replace(own.dispatch, entries=tuple(entries)))
     written(CPP.export(artefact(changed)).files, tmp_path)
-    command = [str(NVCC), "-arch=sm_90", "-std=c++17", "-c", "kernels_v0.cu", "-o", "/dev/null"]
-    got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
-    assert got.returncode == 0, got.stderr
+    ran([NVCC, "-arch=sm_90", "-std=c++17", "-c", "kernels_v0.cu", "-o", "/dev/null"], tmp_path)
     compiled(tmp_path, "c++17", "-c", "silu_and_mul.cpp", "-o", "/dev/null")
 
 
@@ -150,8 +147,7 @@ def nvcc_cubin(text: bytes, folder: Path, *flags: str) -> bytes:
         b"\ntemplate __global__ void silu_and_mul<__half>(__half*, const __half*, int, int, long long, "
     )
     (folder / "own.cu").write_bytes(text + instance + b"long long);\n")
-    command = [str(NVCC), "-cubin", "-arch=sm_90", *flags, "own.cu", "-o", "own.cubin"]
-    subprocess.run(command, cwd=folder, capture_output=True, timeout=110, check=True)
+    ran([NVCC, "-cubin", "-arch=sm_90", *flags, "own.cu", "-o", "own.cubin"], folder)
     return (folder / "own.cubin").read_bytes()
 
 
@@ -178,13 +174,7 @@ def test_cmake_builds_it_for_the_runs_device_and_says_which_code_differs(tmp_pat
     export = written(CPP.export(artefact(replace(own, dispatch=dispatch, files=files))).files, tmp_path / "x")
 
     def cmake(*words: str) -> str:
-        command = [str(CMAKE), *words]
-        clean = {k: v for k, v in os.environ.items() if k not in ("LIBRARY_PATH", "CUDAARCHS")}
-        got = subprocess.run(
-            command, cwd=export, capture_output=True, text=True, timeout=300, check=False, env=clean
-        )
-        assert got.returncode == 0, got.stdout[-2000:] + got.stderr[-2000:]
-        return got.stdout
+        return ran([CMAKE, *words], export, 300).stdout
 
     cmake("-B", "build", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
     commands = (export / "build" / "compile_commands.json").read_text()
@@ -250,8 +240,7 @@ int main(int, char** given) {
         (80, cubins[0]),
         (90, cubins[1]),
     ):
-        command = ["./program", str(capability)]
-        got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+        got = ran(["./program", capability], tmp_path)
         assert got.stdout.splitlines() == [*(line for each in own for line in (each, symbol)), "ready"]
         assert got.stderr.count("its original serves") == (capability in ptx)
 
@@ -278,8 +267,7 @@ int main(int, char** given) {
         both = one_artefact((result(80, device="another GPU"), own))
         written(CUBIN.export(both).files, tmp_path)
         compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
-        command = ["./program", str(capability)]
-        got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+        got = ran(["./program", capability], tmp_path)
         return [line.partition(" ")[0] for line in got.stdout.splitlines() if not line.startswith("_Z")]
 
     (tmp_path / "main.cpp").write_text(f"#define SHOW_LOADS\n{DRIVER}{program}")
@@ -348,15 +336,8 @@ def test_a_hostile_name_stays_in_its_place() -> None:
 def compiled(folder: Path, standard: str, *arguments: str, compiler: str = "g++") -> None:
     include = [f"-I{path}" for path in toolkit.header_folders(None, (13, 0))]
     include += [f"-I{Path(str(NVCC)).resolve().parents[1] / 'include'}"]
-    command = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments]
-    own = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
-    got = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=110, check=False, env=own
-    )
-    assert got.returncode == 0, got.stderr[-3000:]
+    ran([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments], folder)
 
 
 def run(folder: Path, *arguments: str) -> str:
-    command = ["./program", *arguments]
-    got = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
-    return got.stdout
+    return ran(["./program", *arguments], folder).stdout

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tests.core.deliver.programs import read_program
 from tests.opencl_here import needs_opencl, show_unpacked_pocl
 from tests.plugins.exports.cuda_users import TUNED, USERS, cuda_result, in_parts
 from tests.plugins.exports.opencl_results import ALPHA, DISPATCH, KERNEL, a_result
+from tests.plugins.exports.programs import ran
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver.artefact import Artefact
@@ -133,6 +134,10 @@ NVCC = shutil.which("nvcc")
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="needs nvcc")
 
 
+def by_nvcc(function: Callable[..., None]) -> Callable[..., None]:
+    return needs_patch(needs_nvcc(pytest.mark.slow(pytest.mark.long(function))))
+
+
 def cubin_of(folder: Path, name: str, text: str, *flags: str) -> Cubin:
     (folder / name).write_text(text)
     built(folder, name, "-cubin", "-o", f"{name}.cubin", *flags)
@@ -140,12 +145,7 @@ def cubin_of(folder: Path, name: str, text: str, *flags: str) -> Cubin:
 
 
 def built(folder: Path, name: str, *flags: str) -> None:
-    command = [str(NVCC), "-arch=sm_90", "-Werror", "all-warnings", *flags, name]
-    # Our tests put empty libraries there for PoCL, and a linker would take libc from among them.
-    environment = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
-    more: dict[str, Any] = {"cwd": folder, "env": environment, "timeout": 110}
-    got = subprocess.run(command, capture_output=True, text=True, check=False, **more)
-    assert got.returncode == 0, got.stdout + got.stderr
+    ran([NVCC, "-arch=sm_90", "-Werror", "all-warnings", *flags, name], folder)
 
 
 def code_of(cubin: Cubin, part: str) -> str:
@@ -153,10 +153,7 @@ def code_of(cubin: Cubin, part: str) -> str:
     return cubin.kernel_digest(symbol)
 
 
-@needs_patch
-@needs_nvcc
-@pytest.mark.slow
-@pytest.mark.long
+@by_nvcc
 def test_launches_in_a_cuda_file_ask_first_and_the_kernels_are_those_delivered(tmp_path: Path) -> None:
     text = patch_of(Artefact((cuda_result(),)), "scale.cu", USERS)
     assert "# delivered: 1 of 1 tuned kernels" in text
@@ -169,10 +166,7 @@ def test_launches_in_a_cuda_file_ask_first_and_the_kernels_are_those_delivered(t
     assert code_of(patched, "scale_tuned2v0") == code_of(cubin_of(tmp_path, "alone.cu", TUNED), "scale")
 
 
-@needs_patch
-@needs_nvcc
-@pytest.mark.slow
-@pytest.mark.long
+@by_nvcc
 def test_launches_that_sizes_decide_on_compile(tmp_path: Path) -> None:
     kernels = USERS[: USERS.index("// each")] + "}\n"
     applied(tmp_path, patch_of(Artefact((in_parts(),)), "scale.cuh", kernels), "scale.cuh", kernels)
@@ -181,10 +175,7 @@ def test_launches_that_sizes_decide_on_compile(tmp_path: Path) -> None:
     built(tmp_path, "use.cu", "-c", "-o", "use.o")
 
 
-@needs_patch
-@needs_nvcc
-@pytest.mark.slow
-@pytest.mark.long
+@by_nvcc
 def test_a_file_without_launches_gets_a_function(tmp_path: Path) -> None:
     kernels = USERS[: USERS.index("// each")] + "}\n"
     text = patch_of(Artefact((cuda_result(),)), "scale.cuh", kernels)
@@ -209,18 +200,14 @@ MAIN = read_program("launches-program.cpp")
 MORE_LAUNCHES = read_program("more-launches.cu")
 
 
-@needs_patch
-@needs_nvcc
-@pytest.mark.slow
-@pytest.mark.long
+@by_nvcc
 def test_a_launch_that_is_not_as_tuned_stays_what_it_was(tmp_path: Path) -> None:
     before = USERS + MORE_LAUNCHES
     after = applied(tmp_path, patch_of(Artefact((cuda_result(),)), "scale.cu", before), "scale.cu", before)
     (tmp_path / "scale.cu").write_text(after + MAIN)
     (tmp_path / "runtime.cpp").write_text(RUNTIME)
     built(tmp_path, "scale.cu", "-cudart=none", "-o", "scale", "runtime.cpp")
-    got = subprocess.run([tmp_path / "scale"], capture_output=True, text=True, timeout=20, check=True)
-    lines = got.stdout.splitlines()
+    lines = ran([tmp_path / "scale"]).stdout.splitlines()
     tuned = "tuned 8 128 16"
     assert lines[0] == lines[13] == tuned
     assert lines[1:13] == [

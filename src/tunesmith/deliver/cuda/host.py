@@ -17,13 +17,20 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from tunesmith.deliver.artefact import Artefact, DeviceResult, bytes_of, describe_argument, is_written
+from tunesmith.deliver.artefact import (
+    Artefact,
+    DeviceResult,
+    bytes_of,
+    describe_argument,
+    fixed_value,
+    is_written,
+)
 from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment
 from tunesmith.deliver.runtime.operator import untuned_note
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, Undefined, parse_expr, real_code
+from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, parse_expr, real_code
 
 # A result's names and values in C++: parameters, literals, comments, machine code as words.
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
@@ -74,13 +81,10 @@ def c_name(name: str, prefix: str = "arg") -> str:
 def is_as_tuned(argument: DispatchArgument) -> str:
     """Compared as the kernel would get them: what a narrow type makes of both is what decides."""
     kind, passed, given = C_TYPES[argument.type][0], passed_as(argument), c_name(argument.name)
-    value = argument.value
-    try:
-        literal = (
-            c_code(parse_expr(parse_expr(value).evaluate({})), {}) if isinstance(value, str) else repr(value)
-        )
-    except Undefined:
+    value = fixed_value(argument)
+    if value is None:
         return "false"  # nothing equals it
+    literal = c_code(parse_expr(int(value)), {}) if isinstance(argument.value, str) else repr(value)
     literal = f"static_cast<{passed}>({literal})"
     if kind == passed:
         return f"{given} == {literal}"

@@ -107,10 +107,9 @@ def serves_text(report: Report, most: int) -> str:
     if report.serves is None:
         others = " and others with the same builds" if report.beyond else ""
         return f"the workloads' sizes{others}; elsewhere the original"
-    timed = (
-        f"timed at {format_count(report.timed, 'size')}, least {report.least:.2f}×" if report.least else ""
-    )
-    tail = f", {timed or 'timed at the workloads alone'}"
+    tail = ", timed at the workloads alone"
+    if report.least:
+        tail = f", timed at {format_count(report.timed, 'size')}, least {report.least:.2f}×"
     if not report.serves:
         return f"every size of the contract{tail}"
     tail += "; elsewhere the original"
@@ -155,14 +154,11 @@ def verified_grid(report: Report) -> Grid | None:
     """What was verified; where the device is absent what compilers say."""
     if report.survey is not None:
         return Grid("by the compiler | original: | least: | median: | most:", _survey_rows(report.survey))
-    rows = [
-        (w.name, named_values(w.sizes), *_workload_figures(w), interval_text(w)) for w in report.workloads
-    ]
+    rows = []
+    for w in report.workloads:
+        figures = f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", w.figure.words
+        rows.append((w.name, named_values(w.sizes), *figures, interval_text(w)))
     return Grid("workload | sizes | before: | after: | speed-up: | 95 % interval", rows) if rows else None
-
-
-def _workload_figures(w: WorkloadReport) -> tuple[str, ...]:
-    return f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", w.figure.words
 
 
 def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tuple[str, str]]:
@@ -190,11 +186,8 @@ def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> l
         found.append(("nothing worked", _failure_text(report.failures[0])))
     if report.finished and report.workloads:
         there = f" in {path('tuned/dispatch.json')}" if report.tuned else ""
-        won = (
-            f"{report.winners - len(report.left_out)} of "
-            f"{format_count(report.winners, 'tuned kernel')}{there}"
-        )
-        found.append(("delivered", won if report.winners else "nothing, the original stays"))
+        won = f"{report.winners - len(report.left_out)} of {format_count(report.winners, 'tuned kernel')}"
+        found.append(("delivered", f"{won}{there}" if report.winners else "nothing, the original stays"))
         if report.winners > len(report.left_out):
             found.append(("serves", serves_text(report, note)))
         found += [("not delivered", one_line(why)) for why in report.left_out]
@@ -244,13 +237,11 @@ def _survey_facts(report: Report, survey: SurveyReport) -> list[tuple[str, str]]
     first: dict[str, Failure] = {}
     for failure in report.failures:
         first.setdefault(failure.status, failure)
-    return found + [
-        (status, f"{config_text(f.config)}: {first_line(f.detail)}") for status, f in first.items()
-    ]
+    return found + [(s, f"{config_text(f.config)}: {first_line(f.detail)}") for s, f in first.items()]
 
 
-# What a report has behind its first screen, in sections: the run, its rounds, what bounds the kernels,
-# the effect of each parameter, what did not work.
+# What a report has behind its first screen: the run, its rounds, what bounds the kernels, the effect of each
+# parameter, what did not work.
 BEST = "best-so-far.svg"  # in the folder of plots
 TOLD = 300  # characters of an answer of the laboratory
 LONGEST_END = 160  # characters of a reason that the summary has room for
@@ -272,9 +263,8 @@ def report_sections(report: Report) -> list[ReportSection]:
         grids = [Grid("configuration | bytes:", spilling)] if spilling else []
         found.append(ReportSection("What spills registers", grids, "spills"))
     elif report.finished and report.workloads:
-        found.append(
-            ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effect_parts(report), "effects")
-        )
+        title = f"Effect of each parameter, {BY_SEARCH}"
+        found.append(ReportSection(title, _effect_parts(report), "effects"))
     failures = [(config_text(f.config, f.template), f.status, one_line(f.detail)) for f in report.failures]
     failed = [Grid("configuration | status | why", failures)] if failures else []
     found.append(ReportSection(f"What did not work: {len(failures)}", failed, "failures"))
@@ -300,14 +290,10 @@ def _run_parts(report: Report) -> list[Part]:
         rows = [(w.name, config_text(w.config, w.template)) for w in report.workloads]
         parts += [Grid("workload | configuration", rows), f"General configuration: {general_text(report)}."]
     if report.survey is None:
-        parts.append(
-            f"{_evaluations_text(report)}; {as_sentence(_end_reason(report))} {report.seconds:.1f} s."
-        )
-        parts += (
-            [f"Used of the budgets: {'; '.join(map(_budget_text, report.budgets))}."]
-            if report.budgets
-            else []
-        )
+        ended = as_sentence(_end_reason(report))
+        parts.append(f"{_evaluations_text(report)}; {ended} {report.seconds:.1f} s.")
+        if report.budgets:
+            parts.append(f"Used of the budgets: {'; '.join(map(_budget_text, report.budgets))}.")
     if report.where:
         why = f" ({report.shown})" if report.shown else ""
         where = " and ".join(report.where)
@@ -426,10 +412,10 @@ def _plan_parts(r: RoundReport, noun: str) -> list[Part]:
 def _draft_lines(r: RoundReport, noun: str) -> list[str]:
     lines: list[str] = []
     for draft in r.drafts:
-        count = (
-            "" if draft.feasible is None else f", {format_count(draft.feasible, 'feasible configuration')}"
-        )
-        status = f"{draft.status}{count}{f': {one_line(draft.why)}' if draft.why else ''}"
+        status = draft.status
+        if draft.feasible is not None:
+            status += f", {format_count(draft.feasible, 'feasible configuration')}"
+        status += f": {one_line(draft.why)}" if draft.why else ""
         own = f"{noun} {draft.template}"
         lines.append(f"{own} {'is right' if noun == 'kernel' and draft.status == 'searched' else status}")
         lines += [f"{own}: excluded, because the gate found it wrong: {rule}" for rule in draft.forbidden]
@@ -511,15 +497,10 @@ def _explanation_parts(explanation: Explanation) -> list[Part]:
     parts: list[Part] = [f"For {whose}, {config_text(explanation.config)}:"]
     if not explanation.params:
         return [*parts, "no parameter has a second value."]
-    rows = [
-        (
-            p.name,
-            p.value,
-            *_effect_cells(p, explanation.is_clear(p)),
-            ", ".join(map(_other_value_text, p.others)),
-        )
-        for p in explanation.params
-    ]
+    rows = []
+    for p in explanation.params:
+        effect = _effect_cells(p, explanation.is_clear(p))
+        rows.append((p.name, p.value, *effect, ", ".join(map(_other_value_text, p.others))))
     parts.append(Grid("parameter | winner: | effect | from | other values", rows))
     parts.append(f"Differences below {format_ratio(explanation.noticed)} may be chance.")
     if explanation.explained is not None and any(p.source == "model" for p in explanation.params):

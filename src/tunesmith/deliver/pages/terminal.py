@@ -53,14 +53,11 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
         case ev.Rehearsed(config, left=left) if config is not None and config.candidate:
             done = [r for r in state.rehearsed if r.config and r.config.candidate == config.candidate]
             if len(done) > 1 and not event.convicts:
-                said = (
-                    f"at the gate: {format_count(len(done), 'configuration')} tried, {left} to go; not timed"
-                )
-                return EventLine(said, passing=True)
+                tried = format_count(len(done), "configuration")
+                return EventLine(f"at the gate: {tried} tried, {left} to go; not timed", passing=True)
         case ev.Measured(outcome):
-            return EventLine(
-                _search_progress(state), passing=True, always=outcome.trial.purpose == "finalist"
-            )
+            always = outcome.trial.purpose == "finalist"
+            return EventLine(_search_progress(state), passing=True, always=always)
         case ev.Asked(trials) if gated := [t for t in trials if t.purpose == "gate"]:
             return _before_gate(gated, state)
     text = _worth_keeping(event, state)
@@ -145,10 +142,8 @@ def _before_gate(trials: Sequence[Trial], state: State) -> EventLine:
     """Of a template, before the first of it is tried."""
     config = trials[0].config
     own = config.candidate if config is not None else ""
-    asked, word = (
-        state.asked.count(("gate", own)),
-        candidate_noun(state.settings) if state.started else "template",
-    )
+    asked = state.asked.count(("gate", own))
+    word = candidate_noun(state.settings) if state.started else "template"
     beside = "" if state.started and is_concrete(state) else ", beside the budget"
     what = format_count(len(trials), "evaluation")
     if asked == len(trials):
@@ -351,10 +346,8 @@ def report_text(
 ) -> str:
     """What was verified, on one screen, its table as wide as suits the stream; with `full` the rest too."""
     grid = parts.verified_grid(report)
-    shown = [
-        flatten_text(parts.report_title(report)),
-        *([_render_part(grid, folder, stream)] if grid else []),
-    ]
+    shown = [flatten_text(parts.report_title(report))]
+    shown += [_render_part(grid, folder, stream)] if grid else []
     below = [*parts.report_facts(report, folder, go_on), *(("library", line) for line in library)]
     if full:
         below = [(name, text) for name, text in below if name != parts.MORE]
@@ -377,8 +370,7 @@ def _render_part(part: parts.Part, folder: str, stream: TextIO | None) -> str:
     return flatten_text(part)
 
 
-# The block that a terminal shows while a run is at work: phase, done of how many, best so far, time
-# left.
+# The block that a terminal shows while a run is at work: phase, done of how many, best so far, time left.
 BAR = 24  # columns
 REFRESHES = 8  # a second
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
+from functools import cached_property
 
 from tunesmith.backends.cuda.flags import architecture_apart
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import escape_markdown
-from tunesmith.deliver.artefact import Artefact, Export, Target, bytes_of, missing_lines
+from tunesmith.deliver.artefact import Artefact, Export, Target, bytes_of, missing_lines, runtime_text
 from tunesmith.deliver.cuda.host import (
     DRIVER,
     PREPARES,
@@ -22,9 +22,8 @@ from tunesmith.deliver.cuda.host import (
 )
 from tunesmith.deliver.cuda.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.cuda.original_ptx import original_ptx
-from tunesmith.deliver.cuda.source import Unfit
+from tunesmith.deliver.cuda.source import Unfit, unnamed_lines
 from tunesmith.deliver.expr_text import C_TYPES, format_comment
-from tunesmith.source.lex import find_directives as directives_in
 
 # CMakeLists.txt of the exports for C++: each translation unit with its own flags, for its own device.
 _WORD = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
@@ -156,18 +155,17 @@ class HostFiles:
     program: HostProgram
     elsewhere: str
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        return self._missing[0]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._missing[1]
-
-    @property
-    def _missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    @cached_property
+    def missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         lines = self.program.lines
         return missing_lines((x.result, x.entry, x.about, "" if x.address else x.why) for x in lines)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return self.missing[0]
+
+    def export(self, files: dict[str, bytes]) -> Export:
+        return Export(files, self.left_out, notes=self.missing[1])
 
 
 def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) -> HostFiles:
@@ -176,13 +174,12 @@ def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) ->
     missing = "the run has no machine code of it"
     program.fill(lambda line: program.embedded(line) or replace(line, why=missing))
     if not any(line.address and line.is_tuned for line in program.lines):
-        raise BadInput(
-            f"the runs of {artefact.problem} have no machine code of a winner",
-            hint="tune again: runs of earlier versions did not store it; or export with --to cpp",
-        )
-    lines = about or "Its kernels are the machine code that was verified. Link with libcuda."
+        fault = f"the runs of {artefact.problem} have no machine code of a winner"
+        hint = "tune again: runs of earlier versions did not store it; or export with --to cpp"
+        raise BadInput(fault, hint=hint)
+    about = about or "Its kernels are the machine code that was verified. Link with libcuda."
     elsewhere = _with_ptx(program)
-    return _host_files(artefact, program, program.written(), lines, elsewhere)
+    return _host_files(artefact, program, program.written(), about, elsewhere)
 
 
 def _with_ptx(program: HostProgram) -> str:
@@ -253,18 +250,26 @@ def _write_cubin(artefact: Artefact) -> Export:
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     files["example.cpp"] = _cuda_example(artefact, made.program, DRIVER).encode()
     files["CMakeLists.txt"] = cmake_for_embedded(name).encode()
-    build = [
-        "Build it with CMake, and the example:",
-        "",
-        "    cmake -B build && cmake --build build",
-        "    cmake --build build --target example",
-        "",
-        "or compile `{name}.cpp` with your program, and link with libcuda:",
-        "",
-        "    g++ -O2 -I CUDA/include -c {name}.cpp",
-    ]
-    files["README.md"] = _cuda_readme(artefact, made, build).encode()
-    return Export(files, made.left_out, notes=made.notes)
+    files["README.md"] = _cuda_readme(artefact, made, _BUILD_EMBEDDED.format(name=name)).encode()
+    return made.export(files)
+
+
+_BUILD = """
+Build it with CMake, and the example:
+
+    cmake -B build && cmake --build build
+    cmake --build build --target example
+"""
+_BUILD_EMBEDDED = """
+or compile `{name}.cpp` with your program, and link with libcuda:
+
+    g++ -O2 -I CUDA/include -c {name}.cpp
+"""
+_COMPARED = """
+At the end of a build `check_code.py` says of each kernel whether its machine code is what was
+verified. nvcc and NVRTC, which most runs build with, need not agree: `--to cubin` exports the
+machine code itself.
+"""
 
 
 def _write_cpp(artefact: Artefact) -> Export:
@@ -284,32 +289,18 @@ def _write_cpp(artefact: Artefact) -> Export:
         file, first = f"kernels_{unit.namespace}.cu", owners[unit.namespace][0]
         head = format_comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
         entry = "const void* {name}() {{ return {address}; }}\n"
-        files[file] = _unnamed_lines(unit.written(head, outer, file, entry)).encode()
+        files[file] = unnamed_lines(unit.written(head, outer, file, entry)).encode()
         verified = f"verified/{unit.namespace}.cubin"
         if (data := first.result.binary(first.entry)) is not None:
             files[verified] = data
         built.append(_cmake_unit(file, owners[unit.namespace], verified if data is not None else ""))
-    files["check_code.py"] = (
-        resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_bytes()
-    )
+    files["check_code.py"] = runtime_text("check_code").encode()
     files["example.cu"] = _cuda_example(artefact, program, RUNTIME).encode()
     devices = sorted({result.dispatch.capability for result in artefact.results} - {0})
     files["CMakeLists.txt"] = cmake_for_sources(name, devices, built).encode()
-    build = [
-        "Build it with CMake, and the example:",
-        "",
-        "    cmake -B build && cmake --build build",
-        "    cmake --build build --target example",
-    ]
-    if any(unit.verified for unit in built):
-        build += [
-            "",
-            "At the end of a build `check_code.py` says of each kernel whether its machine code is what was",
-            "verified. nvcc and NVRTC, which most runs build with, need not agree: `--to cubin` exports the",
-            "machine code itself.",
-        ]
-    files["README.md"] = _cuda_readme(artefact, made, build).encode()
-    return Export(files, made.left_out, notes=made.notes)
+    more = _COMPARED if any(unit.verified for unit in built) else ""
+    files["README.md"] = _cuda_readme(artefact, made, more).encode()
+    return made.export(files)
 
 
 def _compiled_line(
@@ -325,24 +316,10 @@ def _compiled_line(
     return replace(line, address=lambda name: f"{address(name)}()", label=f"kernels_{namespace}.cu")
 
 
-def _unnamed_lines(text: str) -> str:
-    """With #line as numbers alone, which asserts have in their code: a build takes a file that it names for
-    one that this is made from, and as it is not here would build everything again each time."""
-    done, pieces = 0, list[str]()
-    for directive in directives_in(text):
-        if directive.word == "line" and '"' in directive.rest:
-            pieces += [text[done : directive.start], "#line " + directive.rest.partition('"')[0].strip()]
-            done = directive.end
-    return "".join([*pieces, text[done:]])
-
-
 def _cmake_unit(file: str, lines: list[DispatchLine], verified: str) -> CudaUnit:
-    own = {
-        options_of(line.entry.flags, line.result.dispatch.capability)[1] for line in lines if line.is_tuned
-    }
-    first = lines[0]
-    options, device = options_of(first.entry.flags, first.result.dispatch.capability)
-    return CudaUnit(file, options, tuple(sorted(own - {""})), verified, device)
+    given = [options_of(line.entry.flags, line.result.dispatch.capability) for line in lines]
+    devices = {device for (_, device), line in zip(given, lines, strict=True) if line.is_tuned}
+    return CudaUnit(file, given[0][0], tuple(sorted(devices - {""})), verified, given[0][1])
 
 
 def _declare_entries(outer: str, unit: SourceUnit) -> str:
@@ -377,14 +354,10 @@ def _cuda_example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str
             f"    cuCtxSetCurrent(context); cuMemAlloc(&memory, {total}); cuMemsetD8(memory, 0, {total});"
         )
         end = "cuCtxSynchronize()"
-    return (
-        f'#include "{artefact.name}.h"\n\n'
-        + format_comment(
-            [f"Calls it once, as at {workload.name}, on zeros. Its status is 0 where that went well."]
-        )
-        + f"int main() {{\n    {setup}\n    const int error = (int){call};\n"
-        + f"    return error != 0 ? error : (int){end};\n}}\n"
-    )
+    about = f"Calls it once, as at {workload.name}, on zeros. Its status is 0 where that went well."
+    main = f"int main() {{\n    {setup}\n    const int error = (int){call};\n"
+    head = f'#include "{artefact.name}.h"\n\n{format_comment([about])}'
+    return f"{head}{main}    return error != 0 ? error : (int){end};\n}}\n"
 
 
 def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int], int]:
@@ -402,27 +375,24 @@ def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[s
     return starts, total
 
 
-def _cuda_readme(artefact: Artefact, made: HostFiles, build: Sequence[str]) -> str:
+def _cuda_readme(artefact: Artefact, made: HostFiles, more: str) -> str:
     name = artefact.name
     winners = sum(result.dispatch.winners for result in artefact.results)
-    lines = [
-        f"# {name}",
-        "",
-        f"Tuned by Tunesmith on {', '.join(escape_markdown(r.dispatch.device) for r in artefact.results)}.",
-        f"Winners delivered: {len(artefact.tuned) - len(made.left_out)} of {winners}.",
-        "",
-        *(line.replace("{name}", name) for line in build),
-        "",
-        f"Call `{name}_tuned::launch` (`{name}.h` says what it takes), or `{name}_launch` from C.",
-        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified, the",
-        "original serves.",
-        "",
-        f"{escape_markdown(made.elsewhere)} A line on stderr says, once, how to tune there.",
-    ]
     earlier = (why for result in artefact.results for why in result.dispatch.left_out)
-    told = [*(f"left out: {text}" for text in (*earlier, *made.left_out)), *made.notes]
-    lines += ["", *(f"- {escape_markdown(text)}" for text in told)] if told else []
-    return "\n".join(lines) + "\n"
+    left_out, notes = made.missing
+    told = [*(f"left out: {text}" for text in (*earlier, *left_out)), *notes]
+    listed = "".join(f"- {escape_markdown(text)}\n" for text in told)
+    return f"""# {name}
+
+Tuned by Tunesmith on {", ".join(escape_markdown(r.dispatch.device) for r in artefact.results)}.
+Winners delivered: {len(artefact.tuned) - len(left_out)} of {winners}.
+{_BUILD}{more}
+Call `{name}_tuned::launch` (`{name}.h` says what it takes), or `{name}_launch` from C.
+It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified, the
+original serves.
+
+{escape_markdown(made.elsewhere)} A line on stderr says, once, how to tune there.
+{f"{chr(10)}{listed}" if told else ""}"""
 
 
 CPP = Target("cpp", "C++ sources by their flags, with a CMake target", ("cuda",), _write_cpp)
