@@ -275,9 +275,8 @@ def _experiment_text(profile: Profile) -> str:
         parts.append(f"warm {seconds_text(tried.warm)}, cold {seconds_text(tried.cold)}")
     if tried.half_grid and tried.whole_grid:
         half, whole = seconds_text(tried.half_grid), seconds_text(tried.whole_grid)
-        parts.append(
-            f"half the grid {half} of {whole} ({format_percent(tried.half_grid / tried.whole_grid)})"
-        )
+        share = format_percent(tried.half_grid / tried.whole_grid)
+        parts.append(f"half the grid {half} of {whole} ({share})")
     if tried.blocks:
         blocks = ", ".join(f"{b.threads}: {seconds_text(b.seconds)}" for b in tried.blocks)
         parts.append(f"threads in a block {blocks}")
@@ -299,9 +298,8 @@ def _counter_text(own: Counters | None) -> str:
         parts.append(f"bank conflicts {lost} of shared memory's cycles")
     waits = [(reason, share) for reason, share in own.stalls[:MOST_STALLS] if share >= LEAST_STALL]
     if waits:
-        parts.append(
-            f"waiting for {', '.join(f'{reason} {format_percent(share)}' for reason, share in waits)}"
-        )
+        shares = (f"{reason} {format_percent(share)}" for reason, share in waits)
+        parts.append(f"waiting for {', '.join(shares)}")
     return ", ".join(parts)
 
 

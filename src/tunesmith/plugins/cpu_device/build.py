@@ -354,7 +354,7 @@ def _language_flags(unit: messages.Unit, device: Device, watched: bool) -> list[
     defined = [f"-DTUNESMITH_WARP={device.limits.warp}", *(("-DTUNESMITH_WATCH=1",) if watched else ())]
     if unit.language == HIP.name:
         defined += contraction_flags(not watched)
-        own = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
+        macros = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
         standard = next((flag for flag in unit.flags if flag.startswith("-std=")), "-std=c++17")
     else:
         capability = device.limits.capability or 90
@@ -362,10 +362,10 @@ def _language_flags(unit: messages.Unit, device: Device, watched: bool) -> list[
         standard = next((flag for flag in given if flag.startswith("--std=")), "--std=c++17")[1:]
         # Watched, equal sums in two places are to be equal: two threads may then write them both.
         defined += contraction_flags(not watched and "--fmad=false" not in given)
-        own = ["-D__CUDACC__=1", f"-D__CUDA_ARCH__={capability * 10}", "-D__CUDACC_VER_MAJOR__=13"]
+        macros = ["-D__CUDACC__=1", f"-D__CUDA_ARCH__={capability * 10}", "-D__CUDACC_VER_MAJOR__=13"]
     # Templates of entries take functions as arguments, which C++17 brought.
     standard = re.sub(r"c\+\+(?:11|14|0x|1y)$", "c++17", standard)
-    return [standard, *defined, *own]
+    return [standard, *defined, *macros]
 
 
 def contraction_flags(wanted: bool) -> list[str]:

@@ -53,6 +53,7 @@ _BARE_END = re.compile(r"(?<!\r)\n")  # of a line, without the carriage return t
 
 
 LEFT_OUT = "left out: "
+EACH_SIZE = "the original is another kernel for each size, which a patch cannot tell apart"
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     dispatch, name = artefact.first.dispatch, artefact.name
     namespace = f"{name}_tuned"
     if PLACEHOLDER.search("".join(launch.entry for launch in dispatch.original.launches)):
-        raise BadInput("the original is another kernel for each size, which a patch cannot tell apart")
+        raise BadInput(EACH_SIZE)
     units, notes = tuned_units(artefact, same_code or same_code_by_nvcc)
     if not units:
         return PatchedFile(text, 0, tuple(notes))
@@ -722,21 +723,9 @@ def patched_repository(
 ) -> RepositoryPatch:
     """`folder`: where the header goes, from the repository's top; `promised`: the one launch that may change.
     Raises BadInput where nothing changes."""
-    dispatch, namespace = artefact.first.dispatch, f"{artefact.name}_tuned"
+    namespace = f"{artefact.name}_tuned"
     header = posixpath.join(folder, f"{namespace}.cuh")
-    if not any(result.dispatch.tuned for result in artefact.results):
-        hint = "tune it again, with more time or another model: tunesmith tune"
-        raise BadInput("the run has no tuned kernel: there is nothing to apply", hint=hint)
-    if len(dispatch.original.launches) > 1:
-        taken = len(dispatch.original.launches)
-        raise BadInput(f"the operator takes {taken} launches, and a patch changes one", hint=_EXPORT)
-    if PLACEHOLDER.search(dispatch.original.launches[0].entry):
-        fault = "the original is another kernel for each size, which a patch cannot tell apart"
-        raise BadInput(fault, hint=_EXPORT)
-    try:
-        sites_code(artefact)
-    except CannotServe as error:
-        raise BadInput(f"no launch can ask for the tuned kernel: {error}", hint=_EXPORT) from error
+    _refuse_unaskable(artefact)
     units, notes = tuned_units(artefact, same_code or same_code_by_nvcc, embeds=True)
     if not units:
         raise BadInput("no tuned kernel can be part of a patch: " + "; ".join(notes), hint=_EXPORT)
@@ -751,7 +740,9 @@ def patched_repository(
         chosen = [number for number, site in enumerate(sites) if site in kept]
         notes += [f"{file.path}: {fault}" for fault in faults]
         if sites and file.other:
-            notes += [f"{file.path}:{site.line} stays as it is: {_name_clash_text(file)}" for site in sites]
+            where = "the file" if file.other == file.path else file.other
+            why = f"{where} defines a kernel of this name itself"
+            notes += [f"{file.path}:{site.line} stays as it is: {why}" for site in sites]
         elif kept:
             macros |= file.macros | macros_in(file.text)
             after = _with_header(file, min(site.start for site in sites), header)
@@ -762,20 +753,7 @@ def patched_repository(
             launches += [f"{file.path}:{site.line}" for site in kept]
     if not changes:
         raise _no_launch(artefact, files, notes, namespace)
-    embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
-    shared = "\n".join(map(read_cuda_resource, (*HOST_PARTS, *embedded)))
-    lines = [
-        f"of {artefact.problem}, tuned on {', '.join(r.dispatch.device for r in artefact.results)}.",
-        "A launch is served by one of them where its sizes, arguments and device are as they were verified,",
-        "else by the original. Take it out again with: tunesmith apply --undo RUN",
-    ]
-    text = (
-        f"{HEADER_MARK}\n{format_comment(lines)}#pragma once\n{_DEVICE_ONLY}"
-        f"{format_sections(macros, units, namespace, hides=True)}"
-        f"\nnamespace {namespace} {{ namespace {{\n\n{shared}\n{dispatch_code(artefact, units)}"
-        f"{sites_code(artefact)}\n}}}}  // namespace {namespace}\n#endif  // {namespace.upper()}\n"
-        "#endif  // __CUDACC__\n"
-    )
+    text = _header_text(artefact, units, macros, namespace)
     delivered = len({(unit.result.run, unit.file) for unit in units})
     entries = tuple((unit.result, unit.entry) for unit in units)
     every = (FileChange(header, None, text), *changes)
@@ -788,9 +766,37 @@ _EMBEDDED = ("embedded_runtime.cuh", "embedded_kernel.h")
 _EXPORT = "take what was delivered in another form: tunesmith export RUN --to cpp"
 
 
-def _name_clash_text(file: LaunchingFile) -> str:
-    where = "the file" if file.other == file.path else file.other
-    return f"{where} defines a kernel of this name itself"
+def _refuse_unaskable(artefact: Artefact) -> None:
+    """Where no launch of the original could ask for a tuned kernel."""
+    original = artefact.first.dispatch.original
+    if not any(result.dispatch.tuned for result in artefact.results):
+        hint = "tune it again, with more time or another model: tunesmith tune"
+        raise BadInput("the run has no tuned kernel: there is nothing to apply", hint=hint)
+    if (taken := len(original.launches)) > 1:
+        raise BadInput(f"the operator takes {taken} launches, and a patch changes one", hint=_EXPORT)
+    if PLACEHOLDER.search(original.launches[0].entry):
+        raise BadInput(EACH_SIZE, hint=_EXPORT)
+    try:
+        sites_code(artefact)
+    except CannotServe as error:
+        raise BadInput(f"no launch can ask for the tuned kernel: {error}", hint=_EXPORT) from error
+
+
+def _header_text(artefact: Artefact, units: Sequence[TunedUnit], macros: Set[str], namespace: str) -> str:
+    embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
+    shared = "\n".join(map(read_cuda_resource, (*HOST_PARTS, *embedded)))
+    lines = [
+        f"of {artefact.problem}, tuned on {', '.join(r.dispatch.device for r in artefact.results)}.",
+        "A launch is served by one of them where its sizes, arguments and device are as they were verified,",
+        "else by the original. Take it out again with: tunesmith apply --undo RUN",
+    ]
+    return (
+        f"{HEADER_MARK}\n{format_comment(lines)}#pragma once\n{_DEVICE_ONLY}"
+        f"{format_sections(macros, units, namespace, hides=True)}"
+        f"\nnamespace {namespace} {{ namespace {{\n\n{shared}\n{dispatch_code(artefact, units)}"
+        f"{sites_code(artefact)}\n}}}}  // namespace {namespace}\n#endif  // {namespace.upper()}\n"
+        "#endif  // __CUDACC__\n"
+    )
 
 
 def _with_header(file: LaunchingFile, first: int, header: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
 from tunesmith.deliver.expr_text import c_text, format_comment
-from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, given_sizes, plain_name, strip_markup
+from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, given_sizes, plain_name
 
 # Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
 _DLPACK = {
@@ -275,12 +275,9 @@ def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
 '''
 
 
-def _sglang_readme(call: TensorCall) -> str:
-    name = call.name
-    left_out = "".join(f"\n- left out: {strip_markup(text)}" for text in call.host.left_out)
-    return f"""# {name} for SGLang
+_README = """# {name} for SGLang
 
-Tuned by Tunesmith on {strip_markup(", ".join(r.dispatch.device for r in call.artefact.results))}.
+Tuned by Tunesmith on {devices}.
 
 | file | where it goes in SGLang |
 |---|---|
@@ -295,7 +292,7 @@ from sglang.kernels.ops.<group>.{name}_tuned import {name}_tuned, prepare
 
 It takes, in this order:
 
-{call.arrays_listed}
+{arrays}
 
 You allocate the outputs. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
 needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`
@@ -318,8 +315,12 @@ The kernels are machine code, to the byte what was verified; nvcc compiles only 
 `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
 device raises an error that says what to do.
 
-{strip_markup(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
+{elsewhere} A line on stderr says, once, how to tune there.{left_out}
 """
+
+
+def _sglang_readme(call: TensorCall) -> str:
+    return _README.format(name=call.name, **call.readme_words)
 
 
 TARGET = Target("sglang", "a JIT kernel of SGLang", ("cuda",), _export_sglang)

@@ -144,11 +144,15 @@ class TensorCall:
         return [f"{kind} {name}" for kind, name in zip(kinds, self.scalar_variables, strict=True)]
 
     @property
-    def arrays_listed(self) -> str:
-        return "\n".join(
-            f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{strip_markup(', '.join(a.shape))}`"
-            for a in self.arrays
-        )
+    def readme_words(self) -> dict[str, str]:
+        """What READMEs say of devices, arrays, and what is left out."""
+        shapes = [(a, strip_markup(", ".join(a.shape))) for a in self.arrays]
+        return {
+            "devices": strip_markup(", ".join(r.dispatch.device for r in self.artefact.results)),
+            "arrays": "\n".join(f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{s}`" for a, s in shapes),
+            "elsewhere": strip_markup(self.host.elsewhere),
+            "left_out": "".join(f"\n- left out: {strip_markup(text)}" for text in self.host.left_out),
+        }
 
     def _unshown(self, arrays: Sequence[DispatchArgument]) -> tuple[str, ...]:
         known = self._infer_sizes(arrays)

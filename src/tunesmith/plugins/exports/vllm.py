@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.plugins.exports.tensor_call import TensorCall, plain_name, strip_markup
+from tunesmith.plugins.exports.tensor_call import TensorCall, plain_name
 from tunesmith.plugins.exports.torch_cpp import TorchBinding, TorchOp
 
 NAMESPACE = "_C"
@@ -84,14 +84,9 @@ def _vllm_module(call: TensorCall) -> str:
     )
 
 
-def _vllm_readme(call: TensorCall, binding: TorchBinding) -> str:
-    name = call.name
-    declared = "\n".join(f"namespace {name}_tuned {{ {line} }}" for line in binding.declarations())
-    lines = binding.definitions(f"{name}_tuned::", "")
-    left_out = "".join(f"\n- left out: {strip_markup(text)}" for text in call.host.left_out)
-    return f"""# {name} for vLLM
+_README = """# {name} for vLLM
 
-Tuned by Tunesmith on {strip_markup(", ".join(r.dispatch.device for r in call.artefact.results))}.
+Tuned by Tunesmith on {devices}.
 
 | file | where it goes in vLLM |
 |---|---|
@@ -108,7 +103,7 @@ Add the two sources to `CMakeLists.txt`, to the list `VLLM_EXT_SRC` of the exten
 Versions that build `_C` for CUDA against PyTorch's stable ABI (`csrc/libtorch_stable`) cannot have these
 sources in it: there give them an extension of their own, or leave the build to `{name}_tuned.py` as below.
 
-`{name}_op.cpp` registers its operators itself, as `torch.ops.{NAMESPACE}.{name}_tuned` and
+`{name}_op.cpp` registers its operators itself, as `torch.ops.{namespace}.{name}_tuned` and
 `{name}_tuned_original`. Where you want that in `csrc/torch_bindings.cpp`, compile `{name}_op.cpp` with
 `-DTUNESMITH_REGISTERED_ELSEWHERE`, add to `csrc/ops.h`
 
@@ -116,10 +111,10 @@ sources in it: there give them an extension of their own, or leave the build to 
 {declared}
 ```
 
-and to `TORCH_LIBRARY_EXPAND` or `TORCH_LIBRARY_FRAGMENT` of `{NAMESPACE}` in `csrc/torch_bindings.cpp`
+and to `TORCH_LIBRARY_EXPAND` or `TORCH_LIBRARY_FRAGMENT` of `{namespace}` in `csrc/torch_bindings.cpp`
 
 ```cpp
-{lines.rstrip()}
+{lines}
 ```
 
 To try it without building vLLM leave the files together, anywhere on the Python path: `{name}_tuned.py`
@@ -131,15 +126,23 @@ from {name}_tuned import {name}_tuned
 
 It takes, in this order:
 
-{call.arrays_listed}
+{arrays}
 
 You allocate the outputs. It runs on the current stream, in `torch.compile` and in CUDA graphs.
 The kernels are machine code, to the byte what was verified; a C++ compiler builds only the code around them,
 and nothing is linked with libcuda. `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of
 the wrong type, shape, layout or device raises an error that says what to do.
 
-{strip_markup(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
+{elsewhere} A line on stderr says, once, how to tune there.{left_out}
 """
+
+
+def _vllm_readme(call: TensorCall, binding: TorchBinding) -> str:
+    name = call.name
+    declared = "\n".join(f"namespace {name}_tuned {{ {line} }}" for line in binding.declarations())
+    lines = binding.definitions(f"{name}_tuned::", "").rstrip()
+    known = {"name": name, "namespace": NAMESPACE, "declared": declared, "lines": lines}
+    return _README.format(**known, **call.readme_words)
 
 
 TARGET = Target("vllm", "a custom operator of vLLM", ("cuda",), _export_vllm)

@@ -48,10 +48,10 @@ class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here 
     desk: Desk | None = None
 
     async def list_resources(self) -> list[Resource]:
-        own: list[Resource] = await super().list_resources()
+        ours: list[Resource] = await super().list_resources()
         folders = self.desk.listed() if self.desk is not None else ()
         found = await anyio.to_thread.run_sync(tools.run_files, folders)
-        return [*own, *(one for run, files in found for one in _of_run(run, files))]
+        return [*ours, *(one for run, files in found for one in _of_run(run, files))]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context | None = None

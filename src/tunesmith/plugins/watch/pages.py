@@ -168,11 +168,11 @@ def _instruction_forms(name: str, token: str) -> list[Markup]:
         html_element("input", name="text", maxlength=str(LONGEST_HINT), placeholder="BLOCK=128 VEC=4"),
     )
     secret = html_element("input", type="hidden", name=TOKEN, value=token)
-    own = {"method": "post", "action": f"/runs/{quote(name, safe='/')}/instructions"}
+    sent = {"method": "post", "action": f"/runs/{quote(name, safe='/')}/instructions"}
     ends = html_element("p", buttons["stop"], " ", buttons["finish"])
     asked = html_element("p", hint, buttons["hint"])
     return [
-        html_element("form", secret, inside, aria_label=label, **own)
+        html_element("form", secret, inside, aria_label=label, **sent)
         for inside, label in ((ends, "End this run"), (asked, "Give a hint"))
     ]
 
