@@ -278,14 +278,18 @@ class _HostPlan:
 
 
 @cache
-def _load_host_template() -> Any:
-    """The macros of `cuda_host.j2`, C++ with holes."""
+def template_macros(name: str, package: str = "tunesmith.deliver.cuda") -> Any:
+    """Of a file of texts with holes."""
     environment = Environment(
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
     )
     environment.globals |= {"comment": format_comment, "image_text": image_text, "unused_text": unused_text}
     environment.globals["PREPARES"] = PREPARES
-    return environment.from_string(read_cuda_resource("cuda_host.j2")).module
+    return environment.from_string(resources.files(package).joinpath(name).read_text("utf-8")).module
+
+
+def _host_macros() -> Any:
+    return template_macros("cuda_host.j2")
 
 
 @dataclass
@@ -360,7 +364,7 @@ class HostProgram:
 
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
-        return str(_load_host_template().program(self, self._plan()))
+        return str(_host_macros().program(self, self._plan()))
 
     def _plan(self) -> _HostPlan:
         plan = _HostPlan([line for line in self.lines if not line.address])
@@ -404,7 +408,7 @@ class HostProgram:
         if when.names or not when.holds({}):
             name = f"serves_{'original' if block is None else block}_{number}"
             holds = c_code(when, self.sizes)
-            plan.functions.append(str(_load_host_template().condition(self, name, line.entry.when, holds)))
+            plan.functions.append(str(_host_macros().condition(self, name, line.entry.when, holds)))
             needed.append(f"{name}({', '.join(self.sizes.values())})")
         needed += self._scratch_as_tuned(line.entry, indent) if line.is_tuned else []
         if line.may_fail:
@@ -422,7 +426,7 @@ class HostProgram:
         note = untuned_note(self.artefact.problem.replace("\0", ""), known, "\0", words)
         before, _, after = note.partition("\0")
         numbers = (0, *(dispatch.capability for dispatch in results))
-        return str(_load_host_template().note(numbers, c_text(before), c_text(after)))
+        return str(_host_macros().note(numbers, c_text(before), c_text(after)))
 
     def _as_tuned(self) -> str:
         """Whether scalars, alignment and memory are as they were when it was verified."""
@@ -484,9 +488,7 @@ class HostProgram:
             }
             for number, launch in enumerate(entry.launches)
         ]
-        return str(
-            _load_host_template().run(self, name, line, list(map(address, kernels)), scalars, launches)
-        )
+        return str(_host_macros().run(self, name, line, list(map(address, kernels)), scalars, launches))
 
     def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
         """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
