@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from typing import assert_never
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache, reduce
+from importlib import resources
+from typing import Any, assert_never
+
+from jinja2 import Environment, StrictUndefined
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
@@ -45,6 +48,15 @@ def format_comment(lines: Iterable[str], indent: str = "") -> str:
     """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
     shown = (" ".join(strip_controls(line).split("\n")).rstrip("\\/? \t") for line in lines)
     return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
+
+
+@cache
+def template_macros(package: str, name: str, **known: Hashable) -> Any:
+    """The macros of a file of texts with holes."""
+    how = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    text = resources.files(package).joinpath(name).read_text("utf-8")
+    environment = Environment(undefined=StrictUndefined, **how)
+    return environment.from_string(text, {"comment": format_comment, **known}).module
 
 
 _ARITHMETIC: dict[ArithmeticOp, str] = {

@@ -10,12 +10,10 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import resources
 from itertools import combinations
 from typing import Any
-
-from jinja2 import Environment, StrictUndefined
 
 from tunesmith.deliver.artefact import (
     Artefact,
@@ -25,7 +23,7 @@ from tunesmith.deliver.artefact import (
     fixed_value,
     is_written,
 )
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment, template_macros
 from tunesmith.deliver.runtime.operator import untuned_note
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
@@ -277,19 +275,9 @@ class _HostPlan:
     served: list[str] = field(default_factory=list)  # devices with an original of their own
 
 
-@cache
-def template_macros(name: str, package: str = "tunesmith.deliver.cuda") -> Any:
-    """Of a file of texts with holes."""
-    environment = Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
-    )
-    environment.globals |= {"comment": format_comment, "image_text": image_text, "unused_text": unused_text}
-    environment.globals["PREPARES"] = PREPARES
-    return environment.from_string(resources.files(package).joinpath(name).read_text("utf-8")).module
-
-
 def _host_macros() -> Any:
-    return template_macros("cuda_host.j2")
+    known = {"image_text": image_text, "unused_text": unused_text, "PREPARES": PREPARES}
+    return template_macros("tunesmith.deliver.cuda", "cuda_host.j2", **known)
 
 
 @dataclass

@@ -19,13 +19,12 @@ from tunesmith.deliver.cuda.host import (
     CudaApi,
     DispatchLine,
     HostProgram,
-    template_macros,
     why_not_cpp,
 )
 from tunesmith.deliver.cuda.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.cuda.original_ptx import original_ptx
 from tunesmith.deliver.cuda.source import Unfit, unnamed_lines
-from tunesmith.deliver.expr_text import C_TYPES, format_comment
+from tunesmith.deliver.expr_text import C_TYPES, format_comment, template_macros
 
 _WORD = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
 
@@ -62,7 +61,7 @@ def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUni
 
 
 def _cmake() -> Any:
-    return template_macros("cuda_cmake.j2", "tunesmith.plugins.exports")
+    return template_macros("tunesmith.plugins.exports", "cuda_cmake.j2")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from tunesmith.deliver.expr_text import (
     format_comment,
     string_literal,
     string_literals,
+    template_macros,
 )
 from tunesmith.plugins.exports.python_package import (
     call_text,
@@ -74,37 +76,7 @@ def opencl_example(artefact: Artefact, names: Mapping[str, str]) -> str:
         "self", "queue", *(names[a.name] for a in (*dispatch.arrays, *dispatch.literals)),
         *(str(sizes[s]) for s in [size.name for size in dispatch.sizes]), "0", "NULL", "NULL",
     ]  # fmt: skip
-    return f"""\
-// One call of {name}, on the first device of the first platform.
-#include "{name}.h"
-
-#include <stdio.h>
-
-static cl_mem zeros(cl_context context, cl_command_queue queue, size_t bytes) {{
-    const unsigned char zero = 0;
-    cl_mem made = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
-    clEnqueueFillBuffer(queue, made, &zero, 1, 0, bytes, 0, NULL, NULL);
-    return made;
-}}
-
-int main(void) {{
-    cl_platform_id platform;
-    cl_device_id device;
-    if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS) return 1;
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) != CL_SUCCESS) return 1;
-    cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
-{made}
-    {name}_operator *self;
-    cl_int error = {name}_create(context, device, &self);
-    if (error == CL_SUCCESS) error = {name}_enqueue({", ".join(given)});
-    if (error == CL_SUCCESS) error = clFinish(queue);
-    if (error == CL_SUCCESS) printf("served by %s\\n", {name}_served(self));
-    else printf("error %d\\n", (int)error);
-    {name}_destroy(self);
-    return error != CL_SUCCESS;
-}}
-"""
+    return str(_texts().example(name, made, given))
 
 
 def _initial_literal(argument: DispatchArgument) -> str:
@@ -361,33 +333,7 @@ class _OperatorTables:
         memory = ", ".join(self.names[a.name] for a in self.arrays) or "NULL"
         given = ", ".join(f"{{&{(n := self.names[a.name])}, sizeof {n}}}" for a in self.scalars)
         sizes = ", ".join(self.size_parameters.values()) or "0"
-        return f"""\
-{declared["create"]} {{
-    return ts_create(context, device, self);
-}}
-
-{declared["enqueue"]} {{
-    const cl_mem memory[] = {{{memory}}};
-    const struct ts_given given[] = {{{given or "{NULL, 0}"}}};
-    const long long size[] = {{{sizes}}};
-    struct ts_call call;
-    if (self == NULL) return CL_INVALID_VALUE;
-    call.queue = queue;
-    call.memory = memory;
-    call.given = given;
-    call.size = size;
-    call.as_tuned = {" && ".join(tests) or "1"};
-    return ts_enqueue(self, &call, num_events_in_wait_list, event_wait_list, event);
-}}
-
-{declared["served"]} {{
-    return self == NULL ? NULL : self->served;
-}}
-
-{declared["destroy"]} {{
-    return ts_destroy(self);
-}}
-"""
+        return str(_texts().functions(declared, memory, given, sizes, tests))
 
     def as_tuned(self, argument: DispatchArgument) -> str:
         """To the bit, as the kernel would get it: a kernel may have the value in its code."""
@@ -410,57 +356,22 @@ def _format_c_table(declared: str, rows: Sequence[str]) -> str:
 
 
 def _read_fixed_text(name: str) -> str:
-    return resources.files("tunesmith.plugins.exports").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("tunesmith.plugins.exports").joinpath(name).read_text("utf-8")
 
 
-_HEADER_WORDS = """\
-A tuned kernel serves where the device is one named above, the sizes are within these ranges,
-scalars have these values, and arrays are aligned and do not overlap where one is written.
-Anywhere else the original serves. CL_INVALID_BUFFER_SIZE: a buffer is too small for the sizes;
-CL_INVALID_MEM_OBJECT: an array is NULL or no buffer. Only an empty one may be NULL.
-Programs are built when they are first needed. An operator is for one thread at a time.
-The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except
-when a later one of several kernels fails to start.
-{name}_served names the delivered file that served the last call, NULL if none did."""
+def _texts() -> Any:
+    return template_macros("tunesmith.plugins.exports", "opencl_texts.j2")
 
 
 def _format_header(artefact: Artefact, writer: _OperatorTables) -> str:
     name, declared = artefact.name, writer.declarations()
-    guard = f"{name.upper()}_TUNESMITH_H"
     taken = [f"  {writer.names[a.name]}: {describe_argument(a)}" for a in (*writer.arrays, *writer.scalars)]
     taken += [
         f"  {parameter}: {size.describe()}"
         for parameter, size in zip(writer.size_parameters.values(), writer.dispatch.sizes, strict=True)
     ]
-    takes = ["", f"{name}_enqueue takes", "", *taken, ""]
-    head = format_comment([*writer.about(), *takes, *_HEADER_WORDS.format(name=name).splitlines()])
-    listed = "".join(f"{text};\n" for text in declared.values())
-    return f"""\
-{head}#ifndef {guard}
-#define {guard}
-
-#ifndef CL_TARGET_OPENCL_VERSION
-#define CL_TARGET_OPENCL_VERSION 120
-#endif
-#ifdef __APPLE__
-#include <OpenCL/opencl.h>
-#else
-#include <CL/cl.h>
-#endif
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-typedef struct {name}_operator {name}_operator;
-
-{listed}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
+    about = [*writer.about(), "", f"{name}_enqueue takes", "", *taken, ""]
+    return str(_texts().header(name, about, list(declared.values())))
 
 
 def _export_opencl(artefact: Artefact) -> dict[str, bytes]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
 from tunesmith.deliver.expr_text import c_text, format_comment
-from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, given_sizes, plain_name
+from tunesmith.plugins.exports.tensor_call import (
+    STAND_INS,
+    TensorCall,
+    given_sizes,
+    plain_name,
+    read_export_text,
+)
 
 # Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
 _DLPACK = {
@@ -19,63 +25,6 @@ _HEADERS = (
     "tvm/ffi/extra/c_env_api.h",
     "tvm/ffi/function.h",
 )
-_SHARED = """\
-using tvm::ffi::TensorView;
-
-inline std::string type_name(DLDataType type) {
-    const std::string kind = type.code == 0   ? "int"
-                             : type.code == 1 ? "uint"
-                             : type.code == 2 ? "float"
-                             : type.code == 4 ? "bfloat"
-                                              : "DLPack code " + std::to_string(int(type.code)) + ", bits ";
-    return kind + std::to_string(int(type.bits));
-}
-
-struct Kind {
-    int code, bits;
-};
-
-// Strides of a tensor that tells none: DLPack means a dense one.
-inline const int64_t* strides_of(const TensorView& tensor, int64_t (&room)[64]) {
-    if (tensor.ndim() == 0) return room;
-    if (tensor.ndim() > 64) return tensor.strides().data();
-    int64_t step = 1;
-    for (int i = tensor.ndim() - 1; i >= 0; --i) {
-        room[i] = step;
-        step *= tensor.shape()[i];
-    }
-    return tensor.IsContiguous() ? room : tensor.strides().data();
-}
-
-inline View view_of(const TensorView& tensor, const char* name, const char* rule, int64_t (&room)[64]) {
-    void* const data = static_cast<char*>(tensor.data_ptr()) + tensor.byte_offset();
-    return {name, rule, data, tensor.shape().data(), strides_of(tensor, room), tensor.ndim()};
-}
-
-template <std::size_t count>
-inline void check_kind(const TensorView& tensor, const char* name, const char* wanted,
-                       const Kind (&kinds)[count]) {
-    const DLDataType type = tensor.dtype();
-    for (const Kind& kind : kinds) {
-        if (type.code == kind.code && type.bits == kind.bits && type.lanes == 1) return;
-    }
-    refuse_type(name, wanted, type_name(type));
-}
-
-inline void check_device(const TensorView& tensor, const char* name, DLDevice first) {
-    if (tensor.device().device_type != kDLCUDA) {
-        refuse_device(name, tensor.device().device_type == kDLCPU ? "cpu" : "another kind of device");
-    }
-    check_same_device(name, tensor.device().device_id, first.device_id);
-}
-
-[[noreturn]] inline void raise_refused(const Refused& refused) {
-    if (refused.kind == Refused::type) TVM_FFI_THROW(TypeError) << refused.what();
-    if (refused.kind == Refused::value) TVM_FFI_THROW(ValueError) << refused.what();
-    TVM_FFI_THROW(RuntimeError) << refused.what();
-    throw refused;
-}
-"""
 
 
 def _export_sglang(artefact: Artefact) -> Export:
@@ -100,8 +49,8 @@ def _tvm_binding(call: TensorCall) -> str:
     )
     text += "#pragma once\n" + "".join(f"#include <{header}>\n" for header in _HEADERS)
     text += f'#include "{name}_launch.h"\n#include "{name}_tensors.h"\n\n'
-    text += f"namespace {name}_tensors {{\n\n{_SHARED}\n"
-    text += _SCRATCH + _scratch_size_functions(call) if call.scratch else ""
+    text += f"namespace {name}_tensors {{\n\n{read_export_text('sglang_tensors.h')}\n"
+    text += read_export_text("sglang_scratch.h") + _scratch_size_functions(call) if call.scratch else ""
     text += _tvm_function(call, "tuned", "false")
     text += _tvm_function(call, "original", "true")
     text += "// Loads what may serve on that device; false where some of it cannot be.\n"
@@ -176,19 +125,6 @@ def _scratch_size_functions(call: TensorCall) -> str:
         f"        return bytes_{s.variable}(sizes);\n{_END}"
         for s in call.scratch
     )
-
-
-_SCRATCH = """\
-inline void check_scratch(const TensorView& tensor, const char* name, long long bytes) {
-    if (bytes == 0) return;
-    if (tensor.IsContiguous() && tensor.numel() * tensor.dtype().bits / 8 >= bytes) return;
-    throw Refused(Refused::value, operator_name + ": the workspace " + name + " is dense and has at least " +
-                                      std::to_string(bytes) + " bytes, got less: allocate it anew");
-}
-
-inline void* scratch_of(const TensorView& tensor) { return tensor.numel() > 0 ? tensor.data_ptr() : nullptr; }
-
-"""
 
 
 _MODULE = '''"""A tuned kernel for SGLang, written by Tunesmith. README.md says where the files go."""
@@ -275,52 +211,8 @@ def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
 '''
 
 
-_README = """# {name} for SGLang
-
-Tuned by Tunesmith on {devices}.
-
-| file | where it goes in SGLang |
-|---|---|
-| `{name}_tuned.py` | `python/sglang/kernels/ops/<group>/` (before: `python/sglang/jit_kernel/`) |
-| `csrc/tuned/*` | `python/sglang/kernels/jit/csrc/tuned/` (before: `python/sglang/jit_kernel/csrc/tuned/`) |
-
-Or leave the files together, anywhere on the Python path: the module finds `csrc/tuned` beside itself.
-
-```python
-from sglang.kernels.ops.<group>.{name}_tuned import {name}_tuned, prepare
-```
-
-It takes, in this order:
-
-{arrays}
-
-You allocate the outputs. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
-needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`
-before a CUDA graph is captured: SGLang builds the file at the first call.
-
-To list it in SGLang's registry, add to `python/sglang/kernels/ops/<group>/__init__.py`:
-
-```python
-register_kernel(
-    KernelSpec(
-        op="<group>.{name}_tuned",
-        backend=KernelBackend.JIT,
-        target="sglang.kernels.ops.<group>.{name}_tuned:{name}_tuned",
-        capabilities=frozenset({{CapabilityRequirement.CUDA}}),
-    )
-)
-```
-
-The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them.
-`csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
-device raises an error that says what to do.
-
-{elsewhere} A line on stderr says, once, how to tune there.{left_out}
-"""
-
-
 def _sglang_readme(call: TensorCall) -> str:
-    return _README.format(name=call.name, **call.readme_words)
+    return read_export_text("sglang_readme.md").format(name=call.name, **call.readme_words)
 
 
 TARGET = Target("sglang", "a JIT kernel of SGLang", ("cuda",), _export_sglang)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
 
 import numpy as np
 
@@ -33,6 +34,10 @@ STAND_INS: dict[str, tuple[str, ...]] = {
     "bfloat16": ("uint16", "int16"),
     **dict.fromkeys(("float8_e4m3", "float8_e5m2", "int4", "uint4"), ("uint8", "int8")),
 }
+
+
+def read_export_text(name: str) -> str:
+    return resources.files("tunesmith.plugins.exports").joinpath(name).read_text("utf-8")
 
 
 def strip_markup(text: str) -> str:
