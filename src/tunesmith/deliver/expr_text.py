@@ -53,9 +53,10 @@ def format_comment(lines: Iterable[str], indent: str = "") -> str:
 @cache
 def template_macros(package: str, name: str, **known: Hashable) -> Any:
     """The macros of a file of texts with holes."""
-    how = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
     text = resources.files(package).joinpath(name).read_text("utf-8")
-    environment = Environment(undefined=StrictUndefined, **how)
+    environment = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
     return environment.from_string(text, {"comment": format_comment, **known}).module
 
 

@@ -68,21 +68,7 @@ int run(void* out, const void* in, {stream} stream) {{
 @made_up_by_gxx
 def test_it_dispatches_by_size_alignment_overlap_and_device(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
-    program = """
-#define CALL(out, in, tokens, d) \\
-    silu_and_mul_tuned::launch((__half*)(out), (const __half*)(in), tokens, d, nullptr); std::puts(last)
-int main(int count, char**) {
-    if (count > 1) capability = 80;
-    CALL(0x10000000, 0x20000000, 16, 64);      // its own
-    CALL(0x10000000, 0x20000000, 17, 64);      // the general one
-    CALL(0x10000000, 0x20000000, 17, 63);      // the original: its condition does not hold
-    CALL(0x10000002, 0x20000000, 17, 64);      // misaligned
-    CALL(0x20000040, 0x20000000, 17, 64);      // overlapping
-    CALL(0x10000000, 0x20000000, 65537, 8);    // outside the contract
-    return 0;
-}
-"""
-    (tmp_path / "main.cpp").write_text(DRIVER + program)
+    (tmp_path / "main.cpp").write_text(DRIVER + read_program("dispatch-calls.cpp"))
     compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     lines = run(tmp_path).splitlines()
     kernels = [line.split()[0] for line in lines]
@@ -105,24 +91,7 @@ def test_the_dispatch_takes_less_than_a_microsecond(tmp_path: Path) -> None:
     program = program.replace(
         " *(int*)args[2]);", "last[0] = (char)(config->gridDimX + *(int*)args[2] + !kernel);"
     )
-    (tmp_path / "main.cpp").write_text(
-        program
-        + """
-#include <chrono>
-int main() {
-    const int calls = 200000;
-    double best = 1e9;
-    for (int round = 0; round < 5; ++round) {
-        const auto begin = std::chrono::steady_clock::now();
-        for (int i = 0; i < calls; ++i)
-            silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17 + i % 9, 64, 0);
-        const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-        best = took.count() / calls < best ? took.count() / calls : best;
-    }
-    std::printf("%f\\n", best);
-}
-"""
-    )
+    (tmp_path / "main.cpp").write_text(program + read_program("dispatch-timing.cpp"))
     compiled(tmp_path, "c++14", "-O2", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     assert float(run(tmp_path)) < 1000  # nanoseconds, with everything but the driver
 
@@ -218,18 +187,7 @@ def test_two_devices_are_one_artefact_and_others_get_the_ptx_for_them(tmp_path: 
         files = {**made.files, "original.cu": asking.encode()}
         both.append(replace(made, dispatch=replace(made.dispatch, entries=entries), files=files))
     written(CUBIN.export(one_artefact(tuple(both))).files, tmp_path)
-    program = """
-#include <cstdlib>
-int main(int, char** given) {
-    capability = std::atoi(given[1]);
-    int errors = 0;
-    for (int d = 63; d < 65; ++d)
-        errors += silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17, d, nullptr);
-    errors += silu_and_mul_tuned::launch_original((__half*)16, (const __half*)32, 17, 64, nullptr);
-    if (errors != 0) std::puts("an error");
-    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
-}
-"""
+    program = read_program("dispatch-anywhere.cpp")
     (tmp_path / "main.cpp").write_text(f"#define SHOW_LOADS\n{DRIVER}{program}")
     compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     symbol = "_Z12silu_and_mulI6__halfEvPT_PKS1_iixx"
@@ -252,13 +210,7 @@ def test_only_what_may_serve_on_the_device_is_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without PTX the first run's original is all that other devices could get, and they alone try it."""
-    program = """
-#include <cstdlib>
-int main(int, char** given) {
-    capability = std::atoi(given[1]);
-    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
-}
-"""
+    program = read_program("dispatch-prepared.cpp")
 
     def nothing_here(*_: object) -> None:
         raise Unsupported("not here")
@@ -282,13 +234,7 @@ int main(int, char** given) {
     assert prepared(whole, 75) == ["cubin", "not"]
 
 
-SOURCE_THAT_ASKS = """\
-#if __CUDA_ARCH__ >= 900
-#define expf(x) __expf(x)
-#elif __CUDA_ARCH__ >= 800
-#define expf(x) exp2f(x)
-#endif
-"""
+SOURCE_THAT_ASKS = read_program("asks-architecture.cu")
 
 
 @needs_nvrtc

@@ -298,8 +298,8 @@ def _counter_text(own: Counters | None) -> str:
         parts.append(f"bank conflicts {lost} of shared memory's cycles")
     waits = [(reason, share) for reason, share in own.stalls[:MOST_STALLS] if share >= LEAST_STALL]
     if waits:
-        shares = (f"{reason} {format_percent(share)}" for reason, share in waits)
-        parts.append(f"waiting for {', '.join(shares)}")
+        reasons = (f"{reason} {format_percent(share)}" for reason, share in waits)
+        parts.append(f"waiting for {', '.join(reasons)}")
     return ", ".join(parts)
 
 

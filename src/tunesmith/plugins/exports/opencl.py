@@ -36,10 +36,9 @@ from tunesmith.deliver.expr_text import (
 )
 from tunesmith.plugins.exports.python_package import (
     call_text,
-    function_name,
     module_text,
     package_files,
-    package_name,
+    usage_text,
 )
 from tunesmith.plugins.exports.readmes import opencl_readme
 from tunesmith.problem.device import OPENCL
@@ -90,25 +89,16 @@ def _initial_literal(argument: DispatchArgument) -> str:
 
 # The Python form of the export `opencl`: a package whose function takes PyOpenCL's or NumPy's arrays.
 RUNTIME = ("arguments", "binding", "element_types", "expressions", "manifest", "opencl_op", "operator")
-_USAGE = """```python
-from {package} import {name}
-
-{call}
-```
-
-Call it with every array in the kernel's order, or without the outputs, which are then allocated and returned.
-Arrays are PyOpenCL's, or NumPy's, which are copied to the device and back; PyOpenCL's buffers need every size
-by name, and {queue}. `original` is the kernel as it was."""
 
 
 def python_files(artefact: Artefact) -> dict[str, bytes]:
-    known = {"name": function_name(artefact), "package": package_name(artefact)}
     module = module_text(artefact, "PyOpenCL", "opencl_op", "OpenclCalls", "build all that may serve")
     own = artefact.first.dispatch
     queue = "queue"
     while queue in {a.name for a in own.arguments} | {size.name for size in own.sizes}:
         queue += "_"
-    usage = _USAGE.format(call=call_text(artefact), queue=f"`{queue}=`, a `CommandQueue`", **known)
+    named = f"`{queue}=`, a `CommandQueue`"
+    usage = usage_text("opencl", artefact, call_text(artefact), queue=named)
     return package_files(artefact, RUNTIME, module, '"pyopencl"', usage)
 
 
