@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.deliver.expr_text import c_text, format_comment
+from tunesmith.deliver.expr_text import c_text, template_macros
 from tunesmith.plugins.exports.tensor_call import (
     STAND_INS,
     TensorCall,
@@ -11,6 +11,7 @@ from tunesmith.plugins.exports.tensor_call import (
     plain_name,
     read_export_text,
 )
+from tunesmith.problem.dispatch import DispatchArgument
 
 # Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
 _DLPACK = {
@@ -19,12 +20,6 @@ _DLPACK = {
     **{f"int{bits}": (0, bits) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (1, bits) for bits in (8, 16, 32, 64)},
 }  # fmt: skip
-_HEADERS = (
-    "tvm/ffi/container/tensor.h",
-    "tvm/ffi/error.h",
-    "tvm/ffi/extra/c_env_api.h",
-    "tvm/ffi/function.h",
-)
 
 
 def _export_sglang(artefact: Artefact) -> Export:
@@ -42,89 +37,20 @@ def _export_sglang(artefact: Artefact) -> Export:
 
 
 def _tvm_binding(call: TensorCall) -> str:
-    """The one file that the loader's source includes."""
-    name = call.name
-    text = format_comment(
-        [f"{call.artefact.problem} as a function of TVM FFI, for SGLang's loader of kernels."]
-    )
-    text += "#pragma once\n" + "".join(f"#include <{header}>\n" for header in _HEADERS)
-    text += f'#include "{name}_launch.h"\n#include "{name}_tensors.h"\n\n'
-    text += f"namespace {name}_tensors {{\n\n{read_export_text('sglang_tensors.h')}\n"
-    text += read_export_text("sglang_scratch.h") + _scratch_size_functions(call) if call.scratch else ""
-    text += _tvm_function(call, "tuned", "false")
-    text += _tvm_function(call, "original", "true")
-    text += "// Loads what may serve on that device; false where some of it cannot be.\n"
-    text += (
-        "inline bool prepare(int64_t device) {\n    try {\n"
-        "        const CurrentDevice current(static_cast<int>(device));\n"
-        f"        return {name}_tuned::prepare();\n{_END}"
-    )
-    return text + f"}}  // namespace {name}_tensors\n"
+    tensors = [
+        {"view": call.view(a), "name": c_text(a.name), "type": c_text(a.type), "kinds": _dlpack_kinds(a)}
+        | {"rule": c_text(f"[{', '.join(a.shape)}]")}
+        for a in call.arrays
+    ]
+    scratch = [{"view": s.variable, "name": c_text(s.uses[0][1].name)} for s in call.scratch]
+    written = [call.view(a) for a in call.written]
+    texts = template_macros("tunesmith.plugins.exports", "sglang_binding.j2")
+    return str(texts.binding(call, tensors, given_sizes(call.unshown_by_all), written, scratch))
 
 
-def _function_prologue(call: TensorCall) -> str:
-    """From tensors to views and sizes, with checks of what views do not tell."""
-    tensors = [call.view(a) for a in call.arrays]
-    checks, views = "", ""
-    for argument, tensor in zip(call.arrays, tensors, strict=True):
-        shown, rule = c_text(argument.name), c_text(f"[{', '.join(argument.shape)}]")
-        types = (argument.type, *STAND_INS.get(argument.type, ()))
-        codes = dict.fromkeys(_DLPACK[kind] for kind in types)
-        kinds = ", ".join(f"{{{code}, {bits}}}" for code, bits in codes)
-        checks += (
-            f"        check_kind(tensor_{tensor}, {shown}, {c_text(argument.type)}, {{{kinds}}});\n"
-            f"        check_device(tensor_{tensor}, {shown}, device);\n"
-        )
-        views += (
-            f"        int64_t room_{tensor}[64] = {{}};\n"
-            f"        const View {tensor} = view_of(tensor_{tensor}, {shown}, {rule}, room_{tensor});\n"
-        )
-    given = [*tensors, *given_sizes(call.unshown_by_all)]
-    return (
-        f"    try {{\n        const DLDevice device = tensor_{tensors[0]}.device();\n{checks}{views}"
-        f"        const Sizes sizes = sizes_of_all({', '.join(given)});\n"
-        f"        check_all({', '.join([*tensors, 'sizes'])});\n"
-    )
-
-
-def _tensor_parameters(call: TensorCall) -> list[str]:
-    taken = [f"TensorView tensor_{call.view(a)}" for a in call.arrays]
-    return taken + [f"int64_t {size}" for size in given_sizes(call.unshown_by_all)]
-
-
-_END = "    } catch (const Refused& refused) {\n        raise_refused(refused);\n    }\n}\n\n"
-
-
-def _tvm_function(call: TensorCall, name: str, original: str) -> str:
-    taken = [*_tensor_parameters(call), *call.scalars_taken("int64_t")]
-    taken += [f"TensorView scratch_{s.variable}" for s in call.scratch]
-    scratch = ""
-    for s in call.scratch:
-        shown = c_text(s.uses[0][1].name)
-        scratch += f"        check_device(scratch_{s.variable}, {shown}, device);\n"
-        scratch += f"        check_scratch(scratch_{s.variable}, {shown}, bytes_{s.variable}(sizes));\n"
-    passed = [original, *(call.view(a) for a in call.arrays), *call.scalar_variables, "sizes"]
-    passed += [f"scratch_of(scratch_{s.variable})" for s in call.scratch]
-    empty = ", ".join(call.view(a) for a in call.written)
-    return (
-        f"inline void {name}({', '.join(taken)}) {{\n{_function_prologue(call)}"
-        f"        if (is_empty({empty})) return;\n"
-        f"{scratch}"
-        "        const CurrentDevice current(device.device_id);\n"
-        "        const CUstream stream =\n"
-        "            static_cast<CUstream>(TVMFFIEnvGetStream(device.device_type, device.device_id));\n"
-        f"        run({', '.join([*passed, 'stream'])});\n{_END}"
-    )
-
-
-def _scratch_size_functions(call: TensorCall) -> str:
-    """How many bytes each workspace has for a call."""
-    return "".join(
-        f"inline int64_t needed_{s.variable}({', '.join(_tensor_parameters(call))}) "
-        f"{{\n{_function_prologue(call)}"
-        f"        return bytes_{s.variable}(sizes);\n{_END}"
-        for s in call.scratch
-    )
+def _dlpack_kinds(argument: DispatchArgument) -> str:
+    codes = dict.fromkeys(_DLPACK[kind] for kind in (argument.type, *STAND_INS.get(argument.type, ())))
+    return ", ".join(f"{{{code}, {bits}}}" for code, bits in codes)
 
 
 _MODULE = '''"""A tuned kernel for SGLang, written by Tunesmith. README.md says where the files go."""
