@@ -57,11 +57,11 @@ def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUni
     for unit in units:
         built.setdefault(unit.devices, []).append(unit.file)
     targets = {own: "_".join([name, "sm", *own]) if own else f"{name}_tuned" for own in built}
-    return str(_cmake().sources(name, devices, units, built, targets))
+    return str(_texts().sources(name, devices, units, built, targets))
 
 
-def _cmake() -> Any:
-    return template_macros("tunesmith.plugins.exports", "cuda_cmake.j2")
+def _texts() -> Any:
+    return template_macros("tunesmith.plugins.exports", "cuda_cpp.j2", PREPARES=PREPARES)
 
 
 @dataclass(frozen=True)
@@ -136,21 +136,9 @@ def _host_files(
         [f"{artefact.problem}, tuned by Tunesmith on {devices}.", about, elsewhere],
         [f"Call {outer}::launch or, from C and Python, {name}_launch; both take"],
     )
-    source = format_comment([f"The host's part of {artefact.problem}: see {name}.h."])
-    source += f'#include "{name}.h"\n'
-    source += "".join(f"#include <{header}>\n" for header in program.headers)
-    source += f"\n{declared}namespace {outer} {{\n\n{text}\n}}  // namespace {outer}\n\n"
-    taken = program.declaration(f"{name}_launch")
-    source += f'extern "C" {taken} {{\n    return {outer}::launch({program.passed});\n}}\n'
-    source += f'extern "C" int {name}_prepare() {{ return {outer}::prepare(); }}\n'
-    included = [h for h in program.headers if h.startswith("cuda")]
-    header = head + "#pragma once\n" + "".join(f"#include <{h}>\n" for h in included)
-    header += f"\n#ifdef __cplusplus\nnamespace {outer} {{\n{program.declaration('launch')};\n"
-    header += f"// The kernel as it was before it was tuned.\n{program.declaration('launch_original')};\n"
-    header += f"// {PREPARES}\nbool prepare();\n}}\n"
-    header += f'\nextern "C" {{\n#endif\n{_for_c(program, f"{name}_launch")};\n'
-    header += f"int {name}_prepare(void);\n#ifdef __cplusplus\n}}\n#endif\n"
-    return HostFiles(header.encode(), source.encode(), program, elsewhere)
+    source = _texts().source(name, artefact.problem, program, declared, text)
+    header = _texts().header(name, program, head, _for_c(program, f"{name}_launch"))
+    return HostFiles(str(header).encode(), str(source).encode(), program, elsewhere)
 
 
 def _for_c(program: HostProgram, name: str) -> str:
@@ -167,27 +155,9 @@ def _write_cubin(artefact: Artefact) -> Export:
     made, name = embedded_host(artefact), artefact.name
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     files["example.cpp"] = _cuda_example(artefact, made.program, DRIVER).encode()
-    files["CMakeLists.txt"] = str(_cmake().embedded(name)).encode()
-    files["README.md"] = _cuda_readme(artefact, made, _BUILD_EMBEDDED.format(name=name)).encode()
+    files["CMakeLists.txt"] = str(_texts().embedded(name)).encode()
+    files["README.md"] = _cuda_readme(artefact, made, is_embedded=True).encode()
     return made.export(files)
-
-
-_BUILD = """
-Build it with CMake, and the example:
-
-    cmake -B build && cmake --build build
-    cmake --build build --target example
-"""
-_BUILD_EMBEDDED = """
-or compile `{name}.cpp` with your program, and link with libcuda:
-
-    g++ -O2 -I CUDA/include -c {name}.cpp
-"""
-_COMPARED = """
-At the end of a build `check_code.py` says of each kernel whether its machine code is what was
-verified. nvcc and NVRTC, which most runs build with, need not agree: `--to cubin` exports the
-machine code itself.
-"""
 
 
 def _write_cpp(artefact: Artefact) -> Export:
@@ -216,8 +186,8 @@ def _write_cpp(artefact: Artefact) -> Export:
     files["example.cu"] = _cuda_example(artefact, program, RUNTIME).encode()
     devices = sorted({result.dispatch.capability for result in artefact.results} - {0})
     files["CMakeLists.txt"] = cmake_for_sources(name, devices, built).encode()
-    more = _COMPARED if any(unit.verified for unit in built) else ""
-    files["README.md"] = _cuda_readme(artefact, made, more).encode()
+    is_compared = any(unit.verified for unit in built)
+    files["README.md"] = _cuda_readme(artefact, made, is_compared=is_compared).encode()
     return made.export(files)
 
 
@@ -261,21 +231,8 @@ def _cuda_example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str
         else:
             own = next(a for a in program.dispatch.literals if f"arg_{a.name}" == parameter.name)
             given.append(str(own.value))
-    call = f"{artefact.name}_tuned::launch({', '.join(given)})"
-    if api is RUNTIME:
-        setup = f"char* memory;\n    cudaMalloc((void**)&memory, {total}); cudaMemset(memory, 0, {total});"
-        end = "cudaDeviceSynchronize()"
-    else:
-        setup = (
-            "CUdevice device; CUcontext context; CUdeviceptr memory;\n"
-            "    cuInit(0); cuDeviceGet(&device, 0); cuDevicePrimaryCtxRetain(&context, device);\n"
-            f"    cuCtxSetCurrent(context); cuMemAlloc(&memory, {total}); cuMemsetD8(memory, 0, {total});"
-        )
-        end = "cuCtxSynchronize()"
-    about = f"Calls it once, as at {workload.name}, on zeros. Its status is 0 where that went well."
-    main = f"int main() {{\n    {setup}\n    const int error = (int){call};\n"
-    head = f'#include "{artefact.name}.h"\n\n{format_comment([about])}'
-    return f"{head}{main}    return error != 0 ? error : (int){end};\n}}\n"
+    about = (artefact.name, workload.name, total, given, api is RUNTIME)
+    return str(_texts().example(*about))
 
 
 def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int], int]:
@@ -293,24 +250,16 @@ def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[s
     return starts, total
 
 
-def _cuda_readme(artefact: Artefact, made: HostFiles, more: str) -> str:
-    name = artefact.name
+def _cuda_readme(artefact: Artefact, made: HostFiles, **how: bool) -> str:
+    devices = ", ".join(escape_markdown(result.dispatch.device) for result in artefact.results)
     winners = sum(result.dispatch.winners for result in artefact.results)
     earlier = (why for result in artefact.results for why in result.dispatch.left_out)
     left_out, notes = made.missing
     told = [*(f"left out: {text}" for text in (*earlier, *left_out)), *notes]
-    listed = "".join(f"- {escape_markdown(text)}\n" for text in told)
-    return f"""# {name}
-
-Tuned by Tunesmith on {", ".join(escape_markdown(r.dispatch.device) for r in artefact.results)}.
-Winners delivered: {len(artefact.tuned) - len(left_out)} of {winners}.
-{_BUILD}{more}
-Call `{name}_tuned::launch` (`{name}.h` says what it takes), or `{name}_launch` from C.
-It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified, the
-original serves.
-
-{escape_markdown(made.elsewhere)} A line on stderr says, once, how to tune there.
-{f"{chr(10)}{listed}" if told else ""}"""
+    counts = len(artefact.tuned) - len(left_out), winners
+    listed = escape_markdown(made.elsewhere), list(map(escape_markdown, told))
+    how = {"is_embedded": False, "is_compared": False} | how
+    return str(_texts().readme(artefact.name, devices, *counts, *listed, **how))
 
 
 CPP = Target("cpp", "C++ sources by their flags, with a CMake target", ("cuda",), _write_cpp)
