@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tunesmith.base.text import (
     as_sentence,
@@ -164,11 +165,7 @@ def verified_grid(report: Report) -> Grid | None:
 def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tuple[str, str]]:
     """What stands below the table, each with its name; paths and commands can be copied into a shell. An
     empty `folder`: seen from inside it. `go_on`: the command for a run that is not finished."""
-
-    def path(name: str) -> str:
-        return shlex.quote(f"{folder}/{name}") if folder else name
-
-    own, aside = (shlex.quote(folder), "") if folder else (".", " (in this folder)")
+    path = partial(_file_path, folder)
     found: list[tuple[str, str]] = []
     if report.figure is not None:
         cases = format_count(report.verified_cases, "fresh case")
@@ -195,22 +192,39 @@ def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> l
         found += [(report.noun, path(name)) for name in report.templates]
     if report.so_far is not None and report.so_far.file:
         found.append((f"{report.noun} so far", path(report.so_far.file)))
+    return found + _next_facts(report, folder, go_on)
+
+
+def _next_facts(report: Report, folder: str, go_on: str) -> list[tuple[str, str]]:
+    """What else there is, and the command that comes next."""
+    place, aside = (shlex.quote(folder), "") if folder else (".", " (in this folder)")
+    found: list[tuple[str, str]] = []
     certified = report.finished and not report.unproven
     if report.finished and not is_broken(report.unproven) and folder:
-        found.append(("report", f"{path('report.md')}{f', {CERTIFICATE} beside it' if certified else ''}"))
+        found.append(
+            (
+                "report",
+                f"{_file_path(folder, 'report.md')}{f', {CERTIFICATE} beside it' if certified else ''}",
+            )
+        )
     elif certified:
-        found.append(("certificate", path(CERTIFICATE)))
+        found.append(("certificate", _file_path(folder, CERTIFICATE)))
     if folder:
-        found.append((MORE, f"tunesmith report {own} --full"))
+        found.append((MORE, f"tunesmith report {place} --full"))
     if certified:
         # Of a run without winners there is nothing to take home.
         targets = names_for(report.language)
         listed = ", ".join([*targets[:TARGETS], *(["…"] if len(targets) > TARGETS else [])])
-        forms = f"tunesmith export {own} --to TARGET{aside}: {listed}"
-        found.append(("next", forms if report.winners and targets else f"tunesmith verify {own}{aside}"))
+        forms = f"tunesmith export {place} --to TARGET{aside}: {listed}"
+        found.append(("next", forms if report.winners and targets else f"tunesmith verify {place}{aside}"))
     elif not report.finished and not report.live:
-        found.append(("resume it with", go_on or f"tunesmith resume {own}{aside}"))
+        found.append(("resume it with", go_on or f"tunesmith resume {place}{aside}"))
     return found
+
+
+def _file_path(folder: str, name: str) -> str:
+    """As it can be copied into a shell."""
+    return shlex.quote(f"{folder}/{name}") if folder else name
 
 
 def _failure_text(f: Failure) -> str:
@@ -304,6 +318,11 @@ def _run_parts(report: Report) -> list[Part]:
     if report.replaced:
         replaced = [f"{_extra_case_text(case)}, {one_line(case.reason)}" for case in report.replaced]
         parts += ["Cases that the original itself fails, replaced:", Items(replaced)]
+    return parts + _search_parts(report)
+
+
+def _search_parts(report: Report) -> list[Part]:
+    parts: list[Part] = []
     if report.devices:
         parts.append("Scores are by the original's time on the same device; finalists ran on one alone.")
         used = [(d.name, d.measured, _device_slowdown(d), d.left_out) for d in report.devices]

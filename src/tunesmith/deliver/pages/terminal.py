@@ -65,7 +65,6 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
 
 
 def _worth_keeping(event: ev.Event, state: State) -> str:
-    word = candidate_noun(state.settings) if state.started else "template"
     match event:
         case ev.Attached(device, compiler):
             again = "; what was checked without it is checked again" if state.rehearsed else ""
@@ -89,6 +88,33 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Decided("finish", reason):
             ended = "no further kernel" if is_concrete(state) else "search ended"
             return f"{ended}: {first_line(reason)}"
+        case ev.Extended(cases, aside, note):
+            return first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
+        case ev.Replied(number, reply):
+            note = f" ({reply.note})" if reply.note else ""
+            return f"request {number} is answered; {spent_text(state)}{note}"
+        case ev.Unanswered(number, reason, final=final):
+            then = "given up" if final else "asking again"
+            return f"request {number} is not answered, {then}: {first_line(reason)}"
+        case ev.Instructed():
+            return _instruction_text(event)
+        case ev.Served(calls=calls):
+            timed = [(c.sizes, median(c.result.timing.ratios)) for c in calls if c.result.timing is not None]
+            slower = len({sizes for sizes, ratio in timed if ratio < SLOWER})
+            where = format_count(len({sizes for sizes, _ in timed}), "size")
+            return f"called through its dispatch at {where}, slower than the original at {slower or 'none'}"
+        case ev.Verified(outcome):
+            bad = [r for r in outcome.results if not r.ok]
+            verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
+            config = outcome.trial.config
+            return f"verification of {config.label if config else 'the original'}: {verdict}"
+    return _candidate_words(event, state)
+
+
+def _candidate_words(event: ev.Event, state: State) -> str:
+    """Of what authors write, and what comes of it."""
+    word = candidate_noun(state.settings) if state.started else "template"
+    match event:
         case ev.Drafted(candidate, moves=moves, author=author):
             by = f"by {author}" if author else ", ".join(moves) or "no moves"
             if state.plain_kernel is not None:
@@ -115,26 +141,6 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             return f"template {candidate} is right, {format_count(feasible, 'configuration')}{without}"
         case ev.Searched(candidate, reason) if candidate:
             return f"search of template {candidate} ended: {reason}"
-        case ev.Extended(cases, aside, note):
-            return first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
-        case ev.Replied(number, reply):
-            note = f" ({reply.note})" if reply.note else ""
-            return f"request {number} is answered; {spent_text(state)}{note}"
-        case ev.Unanswered(number, reason, final=final):
-            then = "given up" if final else "asking again"
-            return f"request {number} is not answered, {then}: {first_line(reason)}"
-        case ev.Instructed():
-            return _instruction_text(event)
-        case ev.Served(calls=calls):
-            timed = [(c.sizes, median(c.result.timing.ratios)) for c in calls if c.result.timing is not None]
-            slower = len({sizes for sizes, ratio in timed if ratio < SLOWER})
-            where = format_count(len({sizes for sizes, _ in timed}), "size")
-            return f"called through its dispatch at {where}, slower than the original at {slower or 'none'}"
-        case ev.Verified(outcome):
-            bad = [r for r in outcome.results if not r.ok]
-            verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
-            config = outcome.trial.config
-            return f"verification of {config.label if config else 'the original'}: {verdict}"
     return ""
 
 

@@ -100,6 +100,18 @@ def _line_rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
         reader.at = end
 
 
+def _read_file_table(reader: _ByteReader) -> list[str]:
+    folders = [""]
+    while text := reader.text():
+        folders.append(text)
+    files = [""]
+    while text := reader.text():
+        folder = folders[reader.number()]
+        reader.number(), reader.number()
+        files.append(f"{folder}/{text}" if folder else text)
+    return files
+
+
 def _run_line_program(reader: _ByteReader, end: int, version: int) -> Iterator[tuple[int, SourceLine | None]]:
     header = reader.take("I")
     start = reader.at + header
@@ -109,14 +121,7 @@ def _run_line_program(reader: _ByteReader, end: int, version: int) -> Iterator[t
     reader.take("B")
     base, span, first = reader.take("b"), reader.take("B"), reader.take("B")
     lengths = [reader.take("B") for _ in range(first - 1)]
-    folders = [""]
-    while text := reader.text():
-        folders.append(text)
-    files = [""]
-    while text := reader.text():
-        folder = folders[reader.number()]
-        reader.number(), reader.number()
-        files.append(f"{folder}/{text}" if folder else text)
+    files = _read_file_table(reader)
     reader.at = start
     address, file, line = 0, 1, 1
     while reader.at < end:
