@@ -8,8 +8,6 @@ from functools import cache, reduce
 from importlib import resources
 from typing import Any, assert_never
 
-from jinja2 import Environment, StrictUndefined
-
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
 from tunesmith.space import expr as n
@@ -53,6 +51,8 @@ def format_comment(lines: Iterable[str], indent: str = "") -> str:
 @cache
 def template_macros(package: str, name: str, **known: Hashable) -> Any:
     """The macros of a file of texts with holes."""
+    from jinja2 import Environment, StrictUndefined  # which few runs need
+
     text = resources.files(package).joinpath(name).read_text("utf-8")
     environment = Environment(
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined

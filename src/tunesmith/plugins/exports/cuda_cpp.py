@@ -56,7 +56,7 @@ def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUni
     built: dict[tuple[str, ...], list[str]] = {(): [f"{name}.cpp"]}
     for unit in units:
         built.setdefault(unit.devices, []).append(unit.file)
-    targets = {own: "_".join([name, "sm", *own]) if own else f"{name}_tuned" for own in built}
+    targets = {sms: "_".join([name, "sm", *sms]) if sms else f"{name}_tuned" for sms in built}
     return str(_texts().sources(name, devices, units, built, targets))
 
 
