@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
 from itertools import zip_longest
 from math import prod
 
@@ -16,7 +15,7 @@ from tunesmith.problem.problem import SizeRule, element_type
 from tunesmith.run.candidates import Templates
 from tunesmith.run.state import State
 from tunesmith.space import expr as n
-from tunesmith.space.expr import Expr, Node, Undefined, parse_expr, unparse
+from tunesmith.space.expr import Expr, Node, parse_expr, unparse
 
 
 @dataclass(frozen=True)
@@ -201,23 +200,6 @@ def within_contract(dispatch: Dispatch) -> Expr:
         return parse_expr(1)
     tree = parts[0] if len(parts) == 1 else n.Logic("and", tuple(parts))
     return Expr(unparse(tree), tree)
-
-
-@cache
-def runtime_text(name: str) -> str:
-    """A module of the runtime that ships with exports."""
-    folder = resources.files("tunesmith.deliver").joinpath("runtime")
-    return folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
-
-
-def fixed_value(argument: DispatchArgument) -> float | int | None:
-    """That of a scalar which the sizes do not decide; None: it has none."""
-    if not isinstance(argument.value, str):
-        return argument.value
-    try:
-        return parse_expr(argument.value).evaluate({})
-    except Undefined:
-        return None
 
 
 def argument_of(dispatch: Dispatch, entry: DispatchEntry, name: str) -> DispatchArgument:

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 from tunesmith.deliver.artefact import (
     Artefact,
     DeviceResult,
     bytes_of,
     describe_argument,
-    fixed_value,
     is_written,
 )
 from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment, template_macros
@@ -28,7 +27,7 @@ from tunesmith.deliver.runtime.operator import untuned_note
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, parse_expr, real_code
+from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, Undefined, parse_expr, real_code
 
 # A result's names and values in C++: parameters, literals, comments, machine code as words.
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
@@ -79,10 +78,12 @@ def c_name(name: str, prefix: str = "arg") -> str:
 def is_as_tuned(argument: DispatchArgument) -> str:
     """Compared as the kernel would get them: what a narrow type makes of both is what decides."""
     kind, passed, given = C_TYPES[argument.type][0], passed_as(argument), c_name(argument.name)
-    value = fixed_value(argument)
-    if value is None:
-        return "false"  # nothing equals it
-    literal = c_code(parse_expr(int(value)), {}) if isinstance(argument.value, str) else repr(value)
+    literal = repr(argument.value)
+    if isinstance(argument.value, str):
+        try:
+            literal = c_code(parse_expr(parse_expr(argument.value).evaluate({})), {})
+        except Undefined:
+            return "false"  # nothing equals it
     literal = f"static_cast<{passed}>({literal})"
     if kind == passed:
         return f"{given} == {literal}"
@@ -285,6 +286,7 @@ class HostProgram:
     """`lines` in the order in which they are tried; of several devices one after the other. Originals come
     last again; `elsewhere`, the newest PTX first, serves on devices that no line is for."""
 
+    prepares: ClassVar = PREPARES
     artefact: Artefact
     api: CudaApi
     lines: list[DispatchLine] = field(default_factory=list)

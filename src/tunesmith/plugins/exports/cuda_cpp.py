@@ -11,10 +11,9 @@ from typing import Any
 from tunesmith.backends.cuda.flags import architecture_apart
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import escape_markdown
-from tunesmith.deliver.artefact import Artefact, Export, Target, bytes_of, missing_lines, runtime_text
+from tunesmith.deliver.artefact import Artefact, Export, Target, bytes_of, missing_lines
 from tunesmith.deliver.cuda.host import (
     DRIVER,
-    PREPARES,
     RUNTIME,
     CudaApi,
     DispatchLine,
@@ -23,8 +22,9 @@ from tunesmith.deliver.cuda.host import (
 )
 from tunesmith.deliver.cuda.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.cuda.original_ptx import original_ptx
-from tunesmith.deliver.cuda.source import Unfit, unnamed_lines
+from tunesmith.deliver.cuda.source import Unfit
 from tunesmith.deliver.expr_text import C_TYPES, format_comment, template_macros
+from tunesmith.plugins.exports import runtime_text
 
 _WORD = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
 
@@ -61,7 +61,7 @@ def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUni
 
 
 def _texts() -> Any:
-    return template_macros("tunesmith.plugins.exports", "cuda_cpp.j2", PREPARES=PREPARES)
+    return template_macros("tunesmith.plugins.exports", "cuda_cpp.j2")
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _write_cpp(artefact: Artefact) -> Export:
         file, first = f"kernels_{unit.namespace}.cu", owners[unit.namespace][0]
         head = format_comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
         entry = "const void* {name}() {{ return {address}; }}\n"
-        files[file] = unnamed_lines(unit.written(head, outer, file, entry)).encode()
+        files[file] = unit.written(head, outer, file, entry, names_files=False).encode()
         verified = f"verified/{unit.namespace}.cubin"
         if (data := first.result.binary(first.entry)) is not None:
             files[verified] = data

@@ -21,7 +21,6 @@ from tunesmith.deliver.artefact import (
     argument_of,
     bytes_of,
     describe_argument,
-    fixed_value,
     is_written,
     within_contract,
 )
@@ -34,6 +33,7 @@ from tunesmith.deliver.expr_text import (
     string_literals,
     template_macros,
 )
+from tunesmith.plugins.exports import fixed_value
 from tunesmith.plugins.exports.python_package import (
     call_text,
     module_text,

@@ -20,10 +20,11 @@ from tunesmith.backends.cuda.cubin import Cubin, Refused
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
-from tunesmith.deliver.artefact import Artefact, DeviceResult, Export, Target, runtime_text
-from tunesmith.deliver.cuda.host import RULE, image_text, read_cuda_resource
+from tunesmith.deliver.artefact import Artefact, DeviceResult, Export, Target
+from tunesmith.deliver.cuda.host import image_text, read_cuda_resource
 from tunesmith.deliver.cuda.source import NamespacedSource, Unfit, namespace_source, pop_macro, push_macro
 from tunesmith.deliver.expr_text import format_comment
+from tunesmith.plugins.exports import runtime_text
 from tunesmith.plugins.exports.launch_sites import (
     PatchedLaunch,
     launch_sites,
@@ -360,7 +361,7 @@ def format_sections(users: Set[str], units: Sequence[TunedUnit], namespace: str,
     outer, end = ("namespace { ", "}") if hides else ("", "")
     devices = ", ".join(dict.fromkeys(unit.result.dispatch.device for unit in units))
     parts = [
-        RULE,
+        f"// {'-' * 100}\n",
         format_comment([f"Tuned by Tunesmith on {devices}."]),
         f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <atomic>\n#include <cstdint>\n"
         "#include <cstring>\n#include <cuda_runtime.h>\n#include <mutex>\n",

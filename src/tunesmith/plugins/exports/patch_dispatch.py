@@ -12,13 +12,13 @@ from tunesmith.deliver.artefact import (
     Artefact,
     DeviceResult,
     bytes_of,
-    fixed_value,
     is_written,
     within_contract,
 )
 from tunesmith.deliver.cuda.host import scalar_text, shape_text
 from tunesmith.deliver.cuda.source import NamespacedSource
 from tunesmith.deliver.expr_text import C_TYPES, c_code, c_names, c_text, template_macros
+from tunesmith.plugins.exports import fixed_value
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.space import expr as n

@@ -12,11 +12,12 @@ from tunesmith import __version__
 from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
-from tunesmith.deliver.artefact import Artefact, DeviceResult, Target, runtime_text
+from tunesmith.deliver.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.cuda.original_ptx import builds_of
 from tunesmith.deliver.expr_text import template_macros
 from tunesmith.deliver.runtime.binding import Signature
 from tunesmith.deliver.runtime.manifest import read_dispatch
+from tunesmith.plugins.exports import runtime_text
 from tunesmith.plugins.exports.tensor_call import TensorCall
 from tunesmith.plugins.exports.torch_cpp import TorchBinding, TorchOp
 from tunesmith.problem.dispatch import DispatchArgument

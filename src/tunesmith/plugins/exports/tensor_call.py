@@ -17,9 +17,10 @@ import numpy as np
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
-from tunesmith.deliver.artefact import Artefact, fixed_value
+from tunesmith.deliver.artefact import Artefact
 from tunesmith.deliver.cuda.host import DRIVER_AT_RUN_TIME, read_cuda_resource
 from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, template_macros
+from tunesmith.plugins.exports import fixed_value
 from tunesmith.plugins.exports.cuda_cpp import HostFiles, embedded_host
 from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.problem.problem import element_type
