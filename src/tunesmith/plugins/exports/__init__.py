@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from typing import Any
 
+from tunesmith.deliver.expr_text import template_macros
 from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.space.expr import Undefined, parse_expr
+
+
+def export_texts(name: str, **known: Any) -> Any:
+    """The macros of a file of texts with holes."""
+    return template_macros("tunesmith.plugins.exports", name, **known)
 
 
 @cache

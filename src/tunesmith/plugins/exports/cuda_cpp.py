@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from tunesmith.backends.cuda.flags import architecture_apart
 from tunesmith.base.errors import BadInput
@@ -23,8 +22,8 @@ from tunesmith.deliver.cuda.host import (
 from tunesmith.deliver.cuda.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.cuda.original_ptx import original_ptx
 from tunesmith.deliver.cuda.source import Unfit
-from tunesmith.deliver.expr_text import C_TYPES, format_comment, template_macros
-from tunesmith.plugins.exports import runtime_text
+from tunesmith.deliver.expr_text import C_TYPES, format_comment
+from tunesmith.plugins.exports import export_texts, runtime_text
 
 _WORD = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
 
@@ -57,11 +56,7 @@ def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUni
     for unit in units:
         built.setdefault(unit.devices, []).append(unit.file)
     targets = {sms: "_".join([name, "sm", *sms]) if sms else f"{name}_tuned" for sms in built}
-    return str(_texts().sources(name, devices, units, built, targets))
-
-
-def _texts() -> Any:
-    return template_macros("tunesmith.plugins.exports", "cuda_cpp.j2")
+    return str(export_texts("cuda_cpp.j2").sources(name, devices, units, built, targets))
 
 
 @dataclass(frozen=True)
@@ -136,8 +131,8 @@ def _host_files(
         [f"{artefact.problem}, tuned by Tunesmith on {devices}.", about, elsewhere],
         [f"Call {outer}::launch or, from C and Python, {name}_launch; both take"],
     )
-    source = _texts().source(name, artefact.problem, program, declared, text)
-    header = _texts().header(name, program, head, _for_c(program, f"{name}_launch"))
+    source = export_texts("cuda_cpp.j2").source(name, artefact.problem, program, declared, text)
+    header = export_texts("cuda_cpp.j2").header(name, program, head, _for_c(program, f"{name}_launch"))
     return HostFiles(str(header).encode(), str(source).encode(), program, elsewhere)
 
 
@@ -155,7 +150,7 @@ def _write_cubin(artefact: Artefact) -> Export:
     made, name = embedded_host(artefact), artefact.name
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     files["example.cpp"] = _cuda_example(artefact, made.program, DRIVER).encode()
-    files["CMakeLists.txt"] = str(_texts().embedded(name)).encode()
+    files["CMakeLists.txt"] = str(export_texts("cuda_cpp.j2").embedded(name)).encode()
     files["README.md"] = _cuda_readme(artefact, made, is_embedded=True).encode()
     return made.export(files)
 
@@ -232,7 +227,7 @@ def _cuda_example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str
             own = next(a for a in program.dispatch.literals if f"arg_{a.name}" == parameter.name)
             given.append(str(own.value))
     about = (artefact.name, workload.name, total, given, api is RUNTIME)
-    return str(_texts().example(*about))
+    return str(export_texts("cuda_cpp.j2").example(*about))
 
 
 def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int], int]:
@@ -259,7 +254,7 @@ def _cuda_readme(artefact: Artefact, made: HostFiles, **how: bool) -> str:
     counts = len(artefact.tuned) - len(left_out), winners
     listed = escape_markdown(made.elsewhere), list(map(escape_markdown, told))
     how = {"is_embedded": False, "is_compared": False} | how
-    return str(_texts().readme(artefact.name, devices, *counts, *listed, **how))
+    return str(export_texts("cuda_cpp.j2").readme(artefact.name, devices, *counts, *listed, **how))
 
 
 CPP = Target("cpp", "C++ sources by their flags, with a CMake target", ("cuda",), _write_cpp)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
-from typing import Any
 
 import numpy as np
 
@@ -31,9 +30,8 @@ from tunesmith.deliver.expr_text import (
     format_comment,
     string_literal,
     string_literals,
-    template_macros,
 )
-from tunesmith.plugins.exports import fixed_value
+from tunesmith.plugins.exports import export_texts, fixed_value
 from tunesmith.plugins.exports.python_package import (
     call_text,
     module_text,
@@ -75,7 +73,7 @@ def opencl_example(artefact: Artefact, names: Mapping[str, str]) -> str:
         "self", "queue", *(names[a.name] for a in (*dispatch.arrays, *dispatch.literals)),
         *(str(sizes[s]) for s in [size.name for size in dispatch.sizes]), "0", "NULL", "NULL",
     ]  # fmt: skip
-    return str(_texts().example(name, made, given))
+    return str(export_texts("opencl_texts.j2").example(name, made, given))
 
 
 def _initial_literal(argument: DispatchArgument) -> str:
@@ -323,7 +321,7 @@ class _OperatorTables:
         memory = ", ".join(self.names[a.name] for a in self.arrays) or "NULL"
         given = ", ".join(f"{{&{(n := self.names[a.name])}, sizeof {n}}}" for a in self.scalars)
         sizes = ", ".join(self.size_parameters.values()) or "0"
-        return str(_texts().functions(declared, memory, given, sizes, tests))
+        return str(export_texts("opencl_texts.j2").functions(declared, memory, given, sizes, tests))
 
     def as_tuned(self, argument: DispatchArgument) -> str:
         """To the bit, as the kernel would get it: a kernel may have the value in its code."""
@@ -349,10 +347,6 @@ def _read_fixed_text(name: str) -> str:
     return resources.files("tunesmith.plugins.exports").joinpath(name).read_text("utf-8")
 
 
-def _texts() -> Any:
-    return template_macros("tunesmith.plugins.exports", "opencl_texts.j2")
-
-
 def _format_header(artefact: Artefact, writer: _OperatorTables) -> str:
     name, declared = artefact.name, writer.declarations()
     taken = [f"  {writer.names[a.name]}: {describe_argument(a)}" for a in (*writer.arrays, *writer.scalars)]
@@ -361,7 +355,7 @@ def _format_header(artefact: Artefact, writer: _OperatorTables) -> str:
         for parameter, size in zip(writer.size_parameters.values(), writer.dispatch.sizes, strict=True)
     ]
     about = [*writer.about(), "", f"{name}_enqueue takes", "", *taken, ""]
-    return str(_texts().header(name, about, list(declared.values())))
+    return str(export_texts("opencl_texts.j2").header(name, about, list(declared.values())))
 
 
 def _export_opencl(artefact: Artefact) -> dict[str, bytes]:

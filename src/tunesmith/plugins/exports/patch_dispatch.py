@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,8 @@ from tunesmith.deliver.artefact import (
 )
 from tunesmith.deliver.cuda.host import scalar_text, shape_text
 from tunesmith.deliver.cuda.source import NamespacedSource
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_names, c_text, template_macros
-from tunesmith.plugins.exports import fixed_value
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_names, c_text
+from tunesmith.plugins.exports import export_texts, fixed_value
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.space import expr as n
@@ -60,10 +59,6 @@ def _bare_entry_name(launch: DispatchLaunch) -> str:
 
 def _size_names(dispatch: Dispatch) -> dict[str, str]:
     return c_names([size.name for size in dispatch.sizes], "size")
-
-
-def _texts() -> Any:
-    return template_macros("tunesmith.plugins.exports", "patch_dispatch.j2")
 
 
 def _described_launches(dispatch: Dispatch, launches: Sequence[DispatchLaunch]) -> list[dict[str, object]]:
@@ -113,7 +108,9 @@ def dispatch_code(artefact: Artefact, units: Sequence[TunedUnit]) -> str:
     numbers = [number for number, _, _ in arrays]
     pairs = [(b, a) for place, b in enumerate(numbers) for a in numbers[:place] if {a, b} & written]
     contract = c_code(within_contract(dispatch), names)
-    served = _texts().served([*names.values()], contract, differs, arrays, pairs, devices)
+    served = export_texts("patch_dispatch.j2").served(
+        [*names.values()], contract, differs, arrays, pairs, devices
+    )
     return f"{''.join(runs)}{served}"
 
 
@@ -124,7 +121,11 @@ def _run_function(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
         assert binary is not None, "machine code has symbols"
         about["symbol"] = c_text(binary.symbols[launch.entry])
     is_open = any(launch.when is not None for launch in launches)
-    return str(_texts().run(number, unit, [*_size_names(dispatch).values()], described, is_open))
+    return str(
+        export_texts("patch_dispatch.j2").run(
+            number, unit, [*_size_names(dispatch).values()], described, is_open
+        )
+    )
 
 
 def _same_bits_test(number: int, argument: DispatchArgument) -> str:
@@ -172,7 +173,9 @@ def at_launch_code(artefact: Artefact) -> str:
     solved = _solve_sizes(dispatch, known, names)
     checks = [f"{value} == {c_code(Expr(unparse(tree), tree), names)}" for tree, value in known]
     values = [f"args[{launch.args.index(a.name)}]" for a in dispatch.arguments]
-    return str(_texts().at_launch(numbers, solved, checks, values, [*names.values()]))
+    return str(
+        export_texts("patch_dispatch.j2").at_launch(numbers, solved, checks, values, [*names.values()])
+    )
 
 
 def sites_code(artefact: Artefact) -> str:
@@ -181,7 +184,7 @@ def sites_code(artefact: Artefact) -> str:
     Raises CannotServe as `at_launch_code` does.
     """
     widths = ", ".join(map(str, launch_widths(artefact.first.dispatch)))
-    return str(_texts().sites(at_launch_code(artefact), widths))
+    return str(export_texts("patch_dispatch.j2").sites(at_launch_code(artefact), widths))
 
 
 def _solve_sizes(
@@ -255,4 +258,4 @@ def format_launcher(artefact: Artefact, namespace: str) -> str:
     taken += [f"long long {size}" for size in sizes.values()]
     launches = _described_launches(dispatch, dispatch.original.launches)
     about = (artefact.name, namespace, taken, scalars, values, launches, [*sizes.values()])
-    return str(_texts().launcher(*about))
+    return str(export_texts("patch_dispatch.j2").launcher(*about))

@@ -6,7 +6,6 @@ import json
 import keyword
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from tunesmith import __version__
 from tunesmith.base.codec import encode_json
@@ -14,10 +13,9 @@ from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
 from tunesmith.deliver.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.cuda.original_ptx import builds_of
-from tunesmith.deliver.expr_text import template_macros
 from tunesmith.deliver.runtime.binding import Signature
 from tunesmith.deliver.runtime.manifest import read_dispatch
-from tunesmith.plugins.exports import runtime_text
+from tunesmith.plugins.exports import export_texts, runtime_text
 from tunesmith.plugins.exports.tensor_call import TensorCall
 from tunesmith.plugins.exports.torch_cpp import TorchBinding, TorchOp
 from tunesmith.problem.dispatch import DispatchArgument
@@ -49,13 +47,11 @@ def call_text(artefact: Artefact, *first: str, every: bool = False) -> str:
     return f"{', '.join(outputs)} = {call}" if outputs else call
 
 
-def _texts() -> Any:
-    return template_macros("tunesmith.plugins.exports", "python_package.j2")
-
-
 def usage_text(framework: str, artefact: Artefact, call: str, **more: str) -> str:
     """How a README shows that the package is used."""
-    made = getattr(_texts(), framework)(function_name(artefact), package_name(artefact), call, **more)
+    made = getattr(export_texts("python_package.j2"), framework)(
+        function_name(artefact), package_name(artefact), call, **more
+    )
     return str(made).removesuffix("\n")
 
 
@@ -66,7 +62,7 @@ def package_files(
     _check_names(artefact)
     package = package_name(artefact)
     files = {
-        "pyproject.toml": str(_texts().pyproject(package, requires, __version__)),
+        "pyproject.toml": str(export_texts("python_package.j2").pyproject(package, requires, __version__)),
         "README.md": _package_readme(artefact, package, usage),
         f"{package}/__init__.py": module,
     }
@@ -109,7 +105,7 @@ def _package_readme(artefact: Artefact, package: str, usage: str) -> str:
     numbers = "".join(f"- {_inline_code(a.name)}: {a.type}, tuned with {value}\n" for a, value in values)
     tuned = "\n".join(_result_line(result) for result in artefact.results)
     about = _inline_code(first.problem), __version__, usage, arrays, numbers, sizes, tuned, first.language
-    return str(_texts().readme(package, *about))
+    return str(export_texts("python_package.j2").readme(package, *about))
 
 
 def _argument_line(argument: DispatchArgument) -> str:
@@ -260,7 +256,7 @@ def native_files(artefact: Artefact) -> dict[str, bytes]:
     package = package_name(artefact)
     binding = TorchBinding(call, package, native_ops(function_name(artefact)), by_keyword=True)
     about = f"{artefact.problem} as operators of PyTorch."
-    module = str(_texts().native_module(own))
+    module = str(export_texts("python_package.j2").native_module(own))
     known = sorted(divmod(result.dispatch.capability, 10) for result in artefact.results)
     source = binding.source(about, module, "#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n")
     return {

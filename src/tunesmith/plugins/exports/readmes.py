@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from tunesmith import __version__
 from tunesmith.backends.cuda.flags import host_flags
 from tunesmith.base.text import escape_markdown, strip_controls
 from tunesmith.deliver.artefact import Artefact
-from tunesmith.deliver.expr_text import template_macros
+from tunesmith.plugins.exports import export_texts
 from tunesmith.problem.device import OPENCL
 
 _ARCHITECTURE = ("-arch", "--gpu-architecture", "-gencode", "--generate-code")
@@ -31,7 +30,7 @@ def patch_readme(artefact: Artefact, path: str, files: Sequence[str], told: Sequ
         list(_check_commands(artefact, path, files)),
         _code_span(flags) if flags else "",
     )
-    return str(_texts().patch(_readme_head(artefact), *about))
+    return str(export_texts("readmes.j2").patch(_readme_head(artefact), *about))
 
 
 def _check_commands(artefact: Artefact, path: str, files: Sequence[str]) -> Iterator[str]:
@@ -54,16 +53,12 @@ def opencl_readme(artefact: Artefact, taken: Sequence[str]) -> str:
         for w in r.dispatch.workloads
         if w.speedup is not None
     ]
-    return str(_texts().opencl(_readme_head(artefact), gains, artefact.name, taken))
-
-
-def _texts() -> Any:
-    return template_macros("tunesmith.plugins.exports", "readmes.j2")
+    return str(export_texts("readmes.j2").opencl(_readme_head(artefact), gains, artefact.name, taken))
 
 
 def _readme_head(artefact: Artefact) -> str:
     devices = ", ".join(escape_markdown(result.dispatch.device) for result in artefact.results)
-    return str(_texts().head(escape_markdown(artefact.problem), devices, __version__))
+    return str(export_texts("readmes.j2").head(escape_markdown(artefact.problem), devices, __version__))
 
 
 def _code_span(text: str) -> str:

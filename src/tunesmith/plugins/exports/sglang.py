@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.deliver.expr_text import c_text, template_macros
+from tunesmith.deliver.expr_text import c_text
+from tunesmith.plugins.exports import export_texts
 from tunesmith.plugins.exports.tensor_call import (
     STAND_INS,
     TensorCall,
@@ -44,7 +45,7 @@ def _tvm_binding(call: TensorCall) -> str:
     ]
     scratch = [{"view": s.variable, "name": c_text(s.uses[0][1].name)} for s in call.scratch]
     written = [call.view(a) for a in call.written]
-    texts = template_macros("tunesmith.plugins.exports", "sglang_binding.j2")
+    texts = export_texts("sglang_binding.j2")
     return str(texts.binding(call, tensors, given_sizes(call.unshown_by_all), written, scratch))
 
 

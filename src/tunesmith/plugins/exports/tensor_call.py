@@ -19,8 +19,8 @@ from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
 from tunesmith.deliver.artefact import Artefact
 from tunesmith.deliver.cuda.host import DRIVER_AT_RUN_TIME, read_cuda_resource
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, template_macros
-from tunesmith.plugins.exports import fixed_value
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text
+from tunesmith.plugins.exports import export_texts, fixed_value
 from tunesmith.plugins.exports.cuda_cpp import HostFiles, embedded_host
 from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.problem.problem import element_type
@@ -241,7 +241,7 @@ class TensorCall:
         devices = f"Its machine code is for {devices}. {self.host.elsewhere}"
         names = ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h")
         fixed = "\n".join(map(read_cuda_resource, names))
-        texts = template_macros("tunesmith.plugins.exports", "tensors.j2", c_text=c_text)
+        texts = export_texts("tensors.j2", c_text=c_text)
         return str(texts.header(self, devices, fixed)).encode()
 
     def view(self, argument: DispatchArgument) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.expr_text import c_text, template_macros
+from tunesmith.deliver.expr_text import c_text
+from tunesmith.plugins.exports import export_texts
 from tunesmith.plugins.exports.tensor_call import (
     STAND_INS,
     TensorCall,
@@ -73,7 +74,7 @@ class TorchBinding:
         views = [[self._view(a) for a in arrays] for arrays in (call.arrays, call.given, call.outputs)]
         sizes, tags = given_sizes(call.unshown_by_all), "{at::Tag::pt2_compliant_tag, %s_tensors::layout_tag}"
         lines = self.definitions(f"{call.name}_tuned::", f", {tags % call.name}")
-        texts = template_macros("tunesmith.plugins.exports", "torch_binding.j2")
+        texts = export_texts("torch_binding.j2")
         ops = [self._described(op) for op in self.ops]
         return str(texts.source(about, first_include, call, *views, sizes, ops, self.namespace, lines, own))
 
