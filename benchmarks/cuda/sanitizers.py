@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.cuda import apart
 from benchmarks.cuda.markdown import source, table
-from tests.plugins.cpu_device.test_planted_faults import FAULTS, HONEST
+from tests.plugins.cpu_device.test_planted_faults import PLANTED
 from tests.plugins.cpu_device.watched_kernels import HEAD
 from tunesmith.lab.lab import LabSettings
 from tunesmith.plugins.cpu_device.stand_in import HostWatch
@@ -36,6 +36,7 @@ from tunesmith.session.problems import load_problem
 MODULE = "benchmarks.cuda.sanitizers"
 BACKEND = "cuda"
 SEED = 1
+FAULTS = {name: kernel for name, kernel in PLANTED.items() if kernel.fault}
 WORDS = 160
 # What none of NVIDIA's tools looks for.
 NOT_LOOKED_FOR = {
@@ -76,8 +77,7 @@ all = { n = 64 }
 
 def planted() -> dict[str, str]:
     """By name, the whole texts."""
-    bodies = {name: fault[0] for name, fault in FAULTS.items()} | HONEST
-    return {name: f"{HEAD}{body}\n}}\n" for name, body in bodies.items()}
+    return {name: f"{HEAD}{kernel.text}}}\n" for name, kernel in PLANTED.items()}
 
 
 def look(folder: Path) -> apart.Row:
@@ -148,7 +148,7 @@ def verdict(row: apart.Row) -> str:
         return "both clean"
     if not ours and not theirs:
         return "**missed**"
-    if (ours and FAULTS[name][2] not in lines(row["ours"])) or (not ours and not lines(row["theirs"])):
+    if (ours and FAULTS[name].here not in lines(row["ours"])) or (not ours and not lines(row["theirs"])):
         return "**another line**"
     if None in (ours, theirs):
         return "by one alone"
@@ -180,7 +180,7 @@ def cut(words: str) -> str:
 def cells(row: apart.Row) -> list[str]:
     if "fault" in row:
         return [row["name"], "", verdict(row), cut(row["fault"])]
-    line = str(FAULTS[row["name"]][2]) if row["name"] in FAULTS else ""
+    line = str(FAULTS[row["name"]].here) if row["name"] in FAULTS else ""
     return [row["name"], line, verdict(row), told_by(row["ours"])]
 
 

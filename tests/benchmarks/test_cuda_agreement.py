@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cuda import agreement, apart, hip_examples, sanitizers
+from tunesmith.session.problems import load_problem
 
 ROW: apart.Row = {
     "name": "hip/softmax",
@@ -109,6 +111,13 @@ def test_who_finds_what(name: str, ours: dict[str, Any], theirs: dict[str, Any],
     row = {"name": name, "ours": ours, "theirs": theirs}
     assert sanitizers.verdict(row) == words
     assert words in sanitizers.page({**ORIGIN, "kernels": [row]})
+
+
+def test_planted_kernels_are_problems(tmp_path: Path) -> None:
+    (tmp_path / "problem.toml").write_text(sanitizers.PROBLEM)
+    (tmp_path / "kernel.cu").write_text(sanitizers.planted()["beyond an array"])
+    assert load_problem(tmp_path)[0].name == "planted"
+    assert sanitizers.NOT_LOOKED_FOR.keys() < sanitizers.FAULTS.keys()
 
 
 def test_tuned_hip_examples_have_no_figure_without_a_verification() -> None:

@@ -118,15 +118,13 @@ def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
             raise BadInput(f"{fault} in {names}: {differs}", hint=hint)
     devices = [result.dispatch.architecture or result.dispatch.device for result in results]
     if twice := next((d for d in devices if devices.count(d) > 1), None):
-        raise BadInput(
-            f"an export takes one run for each kind of device, two runs are for {twice}",
-            hint="name one of them",
-        )
+        fault = f"an export takes one run for each kind of device, two runs are for {twice}"
+        raise BadInput(fault, hint="name one of them")
     return Artefact(results)
 
 
 def _find_difference(one: DeviceResult, two: DeviceResult) -> str:
-    """What two runs of one problem have in common, and these have not. Grids, blocks and flags may differ, as
+    """What the runs of one problem have in common, and these have not. Grids, blocks and flags may differ, as
     devices do, and so may the workloads; but one of the same name has the same sizes."""
     a, b = one.dispatch, two.dispatch
     if a.problem != b.problem:
@@ -165,7 +163,7 @@ def _launched_entries(dispatch: Dispatch) -> str:
     return ", ".join(launch.entry for launch in dispatch.original.launches)
 
 
-# -- What exports ask about a call before a tuned kernel may serve it, as expressions over the sizes.
+# What exports ask about a call before a tuned kernel may serve it, as expressions over the sizes.
 
 
 def bytes_of(argument: DispatchArgument) -> Expr:

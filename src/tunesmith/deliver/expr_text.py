@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from typing import assert_never
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache, reduce
+from importlib import resources
+from typing import Any, assert_never
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
@@ -45,6 +46,18 @@ def format_comment(lines: Iterable[str], indent: str = "") -> str:
     """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
     shown = (" ".join(strip_controls(line).split("\n")).rstrip("\\/? \t") for line in lines)
     return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
+
+
+@cache
+def template_macros(package: str, name: str, **known: Hashable) -> Any:
+    """The macros of a file of texts with holes."""
+    from jinja2 import Environment, StrictUndefined  # which few runs need
+
+    text = resources.files(package).joinpath(name).read_text("utf-8")
+    environment = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    return environment.from_string(text, {"comment": format_comment, **known}).module
 
 
 _ARITHMETIC: dict[ArithmeticOp, str] = {
@@ -126,9 +139,7 @@ class CodeWriter:
         return f"[&]() -> bool {{ {' '.join(steps)} return true; }}()"
 
 
-# -- Expressions and texts as plain C, which C99 and C++ compilers read alike.
-
-
+# Expressions and texts as plain C, which C99 and C++ compilers read alike.
 LONGEST = 2000  # characters of a literal: C99 promises 4095, and an escape takes four
 _C99_ARITHMETIC: dict[ArithmeticOp, str] = {
     "+": "ts_add", "-": "ts_subtract", "*": "ts_multiply", "//": "ts_divide", "%": "ts_remainder",
@@ -243,9 +254,7 @@ def c_names(names: Sequence[str], prefix: str) -> dict[str, str]:
     return found
 
 
-# -- Expressions as Python text, over a dictionary of values: what holds here holds there.
-
-
+# Expressions as Python text, over a dictionary of values: what holds here holds there.
 # The functions of the language that Python lacks; names without a value there raise as they do here.
 HELPERS = """\
 def ceildiv(a, b):

@@ -149,9 +149,6 @@ TINY = Report(
 UNFINISHED = replace(TINY, finished=False, reason="not finished", geometric_mean=None, tuned=())
 
 
-# -- texts beside a report ----------------------------------------------------------------------------------
-
-
 def exchange(said: str) -> Exchange:
     request = Request(1, "author", (Message("system", said), Message("user", said)), "file")
     return Exchange(request, 0, 0, Reply(said))
@@ -177,9 +174,6 @@ def every(value: Any, end: str, kept: frozenset[str] = frozenset({"strategy", "s
     if isinstance(value, dict):
         return {every(key, end): every(one, end) for key, one in value.items()}
     return tuple(every(one, end) for one in value) if isinstance(value, tuple) else value
-
-
-# -- all that are kept --------------------------------------------------------------------------------------
 
 
 def _many() -> Report:
@@ -319,8 +313,7 @@ KEPT: dict[str, Report] = {
     "live": replace(_HALF, live=True, reason="running"),
     "rewritten": replace(REPORT, strategy="rewrite"),
     "a round": replace(
-        EXPLAINED,
-        rounds=(replace(a_round(), speedup=22.5, best=22.5, default=2.0, gain=22.5, kept=True),),
+        EXPLAINED, rounds=(replace(a_round(), speedup=22.5, best=22.5, default=2.0, gain=22.5, kept=True),)
     ),
     "a long reason": replace(
         REPORT, reason="every workload is within two per cent of its floor, " * 9, rounds=(a_round(),)
@@ -340,10 +333,7 @@ KEPT: dict[str, Report] = {
         REPORT, rounds=(a_round(),), talk=Spent(2, 1, 300, 40, 0.5, lost=120, uncounted=2)
     ),
     "bounds": replace(
-        REPORT,
-        bounds=_BOUNDS,
-        steering=_STEERING,
-        profile_notes=("fp16 was not measured: <i>why</i>",),
+        REPORT, bounds=_BOUNDS, steering=_STEERING, profile_notes=("fp16 was not measured: <i>why</i>",)
     ),
     "a gate": replace(REPORT, gated=1),
     "broken chain": replace(FULL, unproven="the chain is broken", verified_cases=0),

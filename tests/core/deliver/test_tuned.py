@@ -94,9 +94,6 @@ def test_what_the_contract_promises_is_not_asked_again(rule: str, left: str) -> 
     assert entries[0]["when"] == f"0 <= rows <= 100 and rows % 5 == 0 and d in (32, 96){left}"
 
 
-# -- what the files hold ----------------------------------------------------------------------------------
-
-
 def test_files_are_to_the_byte_what_was_compiled() -> None:
     template = a_template(PROBLEM)
     files, entries = delivered(choice(B, small=A, wide=B))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ from tests.talkers import file, plan
 from tests.wording import says
 
 pytestmark = [needs_cpu, needs_no_driver]
+
+
+def long_with_nvrtc(function: Callable[..., None]) -> Callable[..., None]:
+    return needs_nvrtc(pytest.mark.long(function))
 
 
 def said(folder: Path, replies: dict[str, str]) -> None:
@@ -47,8 +52,7 @@ def test_check_takes_it_by_itself(tmp_path: Path) -> None:
     says(untimed, "times none")
 
 
-@needs_nvrtc
-@pytest.mark.long
+@long_with_nvrtc
 def test_check_watches_it_there(tmp_path: Path) -> None:
     problem = cuda(tmp_path / "problem")
     # What is read in vain changes no result.
@@ -57,8 +61,7 @@ def test_check_watches_it_there(tmp_path: Path) -> None:
     refused(ended, 3, "watch finds a read of 4 bytes outside its array in scale at kernel.cu:4")
 
 
-@needs_nvrtc
-@pytest.mark.long
+@long_with_nvrtc
 def test_a_run_is_checked_and_waits_for_a_gpu(tmp_path: Path) -> None:
     cuda(tmp_path / "problem")
     more = ("--template", "problem/template.cu", "--device", "cpu", "--evals", 2, "--out", "run")
@@ -74,8 +77,7 @@ def test_a_run_is_checked_and_waits_for_a_gpu(tmp_path: Path) -> None:
     says(tunesmith(tmp_path, "report", "run").out, "checked", "not timed")
 
 
-@needs_nvrtc
-@pytest.mark.long
+@long_with_nvrtc
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     problem = cuda(tmp_path / "problem")
     tiny.spoil(problem / "kernel.cu", "twice(x[i])", "twice(x[i]) + 1.0f")
@@ -84,8 +86,7 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
         refused(ended, 3, "the kernel is wrong already")
 
 
-@needs_nvrtc
-@pytest.mark.long
+@long_with_nvrtc
 @pytest.mark.timeout(600)
 def test_a_model_mends_its_draft_without_a_gpu(tmp_path: Path) -> None:
     problem = cuda(tmp_path / "problem")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,75 +112,112 @@ def test_everything_is_there(machine: Machine) -> None:
     assert not any(f.fix for f in findings.values())
 
 
-def test_amd_without_its_bindings_runtime_or_compilers(machine: Machine) -> None:
-    assert machine.finding("AMD GPU").usable
+Change = Callable[[Machine], object]
+
+
+def given(**values: Any) -> Change:
+    """Sets what the machine has."""
+    return lambda machine: vars(machine).update(values)
+
+
+def without(module: str) -> Change:
+    return lambda machine: machine.modules.remove(module)
+
+
+def no_program(name: str) -> Change:
+    return lambda machine: machine.programs.pop(name)
+
+
+CUDA, OPENCL, DOWNLOADS = "pip install 'tunesmith[cuda]'", "pip install 'tunesmith[opencl]'", "cuda-downloads"
+NO_LANDLOCK = [
+    ProtectionLayer("network", True, "in force"),
+    ProtectionLayer("files", False, "no Landlock here"),
+]
+NO_LIBRARIES = "what is missing is ROCm's device libraries: apt-get install rocm-device-libs"
+NO_DRIVER = DeviceMissing("the opencl driver did not answer within 60 s")
+NO_BINDINGS = Unsupported("cuda-bindings cannot be loaded: No module named 'cuda'")
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "detail", "fix"),
+    [
+        (without("hip"), "AMD GPU", "hip-python is not installed", "pip install 'tunesmith[hip]'"),
+        (given(hiprtc=""), "hiprtc", "", ""),
+        (given(clang=NO_LIBRARIES), "clang for AMD", "", "apt-get install rocm-device-libs"),
+        (given(compilers=()), "C++ compiler (cpu device)", "", "pip install 'tunesmith[cpu]'"),
+        (given(layers=NO_LANDLOCK), "sandbox: files", "no Landlock here", ""),
+        (no_program("oclgrind"), "oclgrind", "nothing watches winners", "oclgrind"),
+        (given(sanitizer=None), "compute-sanitizer", "nothing watches winners", " "),
+        (without("pyopencl"), "pyopencl", "not installed: the OpenCL backend needs it", OPENCL),
+        (no_program("ld"), "linker (ld)", "", "apt-get install binutils"),
+        (given(devices=()), "OpenCL device", "", "pip install pocl-binary-distribution"),
+        (given(trouble=NO_DRIVER), "OpenCL device", NO_DRIVER.message, ""),
+        (given(driver=False), "NVIDIA driver", "libcuda.so.1 is not there", "nvidia.com"),
+        (given(devices=()), "CUDA device", "the driver sees no device", "--gpus all"),
+        (given(driver_version=12020), "NVIDIA driver", "CUDA 12.2, older than CUDA 13", "nvidia.com/drivers"),
+        (given(trouble=NO_DRIVER), "CUDA device", NO_DRIVER.message, "nvidia-smi -L"),
+        (given(nvrtc=NO_BINDINGS), "NVRTC", "cuda-bindings cannot be loaded", CUDA),
+        (given(nvcc=None), "nvcc", "", DOWNLOADS),
+        (given(headers=()), "CUDA headers", "", CUDA),
+        (without("ml_dtypes"), "ml_dtypes", "not installed: comparing bfloat16 and float8 needs it", CUDA),
+        (given(ncu=None), "Nsight Compute (ncu)", "do without hardware counters", DOWNLOADS),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_named_with_a_command(
+    machine: Machine, change: Change, what: str, detail: str, fix: str
+) -> None:
+    assert machine.finding(what).usable
+    change(machine)
+    finding = machine.finding(what)
+    assert not finding.usable
+    assert detail in finding.detail
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("change", "unasked"),
+    [
+        (without("pyopencl"), {"OpenCL device"}),
+        (given(driver=False), {"CUDA device", "Nsight Compute (ncu)", "hardware counters"}),
+        (given(driver_version=12020), {"CUDA device"}),
+        (given(nvrtc=NO_BINDINGS), {"CUDA headers"}),  # which would do is not known
+    ],
+)
+def test_nobody_is_asked_for_what_could_not_be_used(
+    machine: Machine, change: Change, unasked: set[str]
+) -> None:
+    change(machine)
+    assert not unasked & {finding.what for finding in doctor.doctor_findings()}
+
+
+def test_what_is_there_is_described(machine: Machine) -> None:
     assert machine.finding("clang for AMD").detail.startswith(
         "19.1.7, /rocm/clang++, libraries in /rocm/bitcode"
     )
-    machine.modules.remove("hip")
-    machine.hiprtc = ""
-    machine.clang = "what is missing is ROCm's device libraries: apt-get install rocm-device-libs"
-    gpu, rtc, clang = (machine.finding(what) for what in ("AMD GPU", "hiprtc", "clang for AMD"))
-    assert not gpu.usable
-    assert "hip-python is not installed" in gpu.detail
-    assert "pip install 'tunesmith[hip]'" in gpu.fix
-    assert (rtc.usable, clang.usable) == (False, False)
-    assert clang.fix == "apt-get install rocm-device-libs"
-
-
-def test_no_compiler_for_the_cpu_device(machine: Machine) -> None:
-    what = "C++ compiler (cpu device)"
-    assert machine.finding(what).detail.startswith("g++ 12.2.0: CUDA and HIP kernels")
-    machine.compilers = ()
-    finding = machine.finding(what)
-    assert (finding.usable, finding.fix) == (False, "pip install 'tunesmith[cpu]'")
-
-
-def test_each_layer_of_the_sandbox(machine: Machine) -> None:
-    machine.layers[1] = ProtectionLayer("files", False, "this kernel has no Landlock")
-    assert machine.finding("sandbox: network").usable
-    files = machine.finding("sandbox: files")
-    assert (files.usable, files.detail) == (False, "this kernel has no Landlock")
-
-
-def test_no_sanitizers(machine: Machine) -> None:
+    assert machine.finding("C++ compiler (cpu device)").detail.startswith("g++ 12.2.0: CUDA and HIP kernels")
     assert machine.finding("oclgrind").detail == "/usr/bin/oclgrind, watches winners (oclgrind)"
-    del machine.programs["oclgrind"]
-    machine.sanitizer = None
-    missing = [machine.finding(what) for what in ("oclgrind", "compute-sanitizer")]
-    assert [(f.usable, f.detail.endswith("nothing watches winners")) for f in missing] == 2 * [(False, True)]
-    assert all(f.fix for f in missing)
+    assert machine.finding("Nsight Compute (ncu)").detail == "/cuda/bin/ncu"
+    machine.driver = False
+    assert machine.finding("NVRTC").usable, "it builds all the same"
+    says(machine.finding("NVIDIA driver").detail, "can be built", "cannot run")
+    machine.driver, machine.trouble = True, NO_DRIVER
+    machine.modules.remove("cuda.bindings")
+    assert machine.finding("CUDA device").fix == CUDA
 
 
-def test_no_pyopencl(machine: Machine) -> None:
-    machine.modules.remove("pyopencl")
-    finding = machine.finding("pyopencl")
-    assert not finding.usable
-    assert finding.detail == "not installed: the OpenCL backend needs it"
-    assert finding.fix == "pip install 'tunesmith[opencl]'"
-    assert "OpenCL device" not in [f.what for f in doctor.doctor_findings()], "nobody can ask for devices"
-
-
-def test_no_linker(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_is_that_of_the_system(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     del machine.programs["ld"]
-    assert machine.finding("linker (ld)").fix == "apt-get install binutils"
-    del machine.programs["apt-get"]
-    assert machine.finding("linker (ld)").fix == "install binutils with your system's package manager"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert machine.finding("linker (ld)").usable
-
-
-def test_no_platform(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.devices = ()
-    finding = machine.finding("OpenCL device")
-    assert (finding.usable, finding.fix) == (False, "pip install pocl-binary-distribution")
     monkeypatch.setattr(opencl.platform, "machine", lambda: "aarch64")
     finding = machine.finding("OpenCL device")
     assert "no wheel for linux aarch64" in finding.detail
     assert finding.fix == "apt-get install pocl-opencl-icd"
     del machine.programs["apt-get"]
+    assert machine.finding("linker (ld)").fix == "install binutils with your system's package manager"
     machine.programs["dnf"] = "/usr/bin/dnf"
     assert machine.finding("OpenCL device").fix == "dnf install pocl"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert machine.finding("linker (ld)").usable
 
 
 def test_an_unpacked_pocl_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -191,93 +229,12 @@ def test_an_unpacked_pocl_is_named(machine: Machine, monkeypatch: pytest.MonkeyP
     assert str(tmp_path / "pocl") in machine.finding("OpenCL device").detail
 
 
-def test_a_driver_that_is_broken(machine: Machine) -> None:
-    machine.trouble = DeviceMissing("the opencl driver did not answer within 60 s")
-    finding = machine.finding("OpenCL device")
-    assert not finding.usable
-    assert finding.detail == machine.trouble.message
-
-
-class TestCuda:
-    EXTRA = "pip install 'tunesmith[cuda]'"
-
-    def test_no_driver(self, machine: Machine) -> None:
-        machine.driver = False
-        finding = machine.finding("NVIDIA driver")
-        assert not finding.usable
-        says(finding.detail, "libcuda.so.1", "not there", "can be built", "cannot run")
-        assert "nvidia.com" in finding.fix
-        assert "CUDA device" not in [f.what for f in doctor.doctor_findings()], "nobody can ask for devices"
-        assert machine.finding("NVRTC").usable, "it builds all the same"
-
-    def test_no_device(self, machine: Machine) -> None:
-        machine.devices = ()
-        finding = machine.finding("CUDA device")
-        assert (finding.usable, finding.detail) == (False, "the driver sees no device")
-        assert "--gpus all" in finding.fix
-
-    def test_a_driver_that_is_too_old(self, machine: Machine) -> None:
-        machine.driver_version = 12020
-        finding = machine.finding("NVIDIA driver")
-        assert not finding.usable
-        assert finding.detail.startswith("for CUDA 12.2, older than CUDA 13: ")
-        assert finding.fix == "a driver for CUDA 13 or newer, from https://www.nvidia.com/drivers"
-        assert "CUDA device" not in [f.what for f in doctor.doctor_findings()], "it could not run anything"
-
-    def test_a_driver_that_does_not_start(self, machine: Machine) -> None:
-        machine.trouble = DeviceMissing("the NVIDIA driver does not start")
-        finding = machine.finding("CUDA device")
-        assert (finding.usable, finding.detail) == (False, "the NVIDIA driver does not start")
-        assert "nvidia-smi -L" in finding.fix
-        machine.modules.remove("cuda.bindings")
-        assert machine.finding("CUDA device").fix == self.EXTRA
-
-    def test_no_compilers(self, machine: Machine) -> None:
-        machine.nvrtc = Unsupported("cuda-bindings cannot be loaded: No module named 'cuda'")
-        machine.nvcc = None
-        assert machine.finding("NVRTC").fix == self.EXTRA
-        assert machine.finding("NVRTC").detail.startswith("cuda-bindings cannot be loaded")
-        assert "CUDA headers" not in [f.what for f in doctor.doctor_findings()], "which would do is not known"
-        assert "cuda-downloads" in machine.finding("nvcc").fix
-
-    def test_no_headers(self, machine: Machine) -> None:
-        machine.headers = ()
-        finding = machine.finding("CUDA headers")
-        assert (finding.usable, finding.fix) == (False, self.EXTRA)
-
-    def test_no_small_floats(self, machine: Machine) -> None:
-        machine.modules.remove("ml_dtypes")
-        finding = machine.finding("ml_dtypes")
-        assert finding.detail == "not installed: comparing bfloat16 and float8 needs it"
-        assert finding.fix == self.EXTRA
-
-
-class TestCounters:
-    NCU, RIGHTS = "Nsight Compute (ncu)", "hardware counters"
-
-    def test_found_and_permitted(self, machine: Machine) -> None:
-        assert machine.finding(self.NCU).detail == "/cuda/bin/ncu"
-        assert machine.finding(self.RIGHTS).usable
-
-    def test_not_found(self, machine: Machine) -> None:
-        machine.ncu = None
-        found = machine.finding(self.NCU)
-        assert not found.usable
-        assert "do without hardware counters" in found.detail
-        assert "cuda-downloads" in found.fix
-
-    @pytest.mark.parametrize(("allowed", "usable"), [(False, False), (None, True), (True, True)])
-    def test_permission(self, machine: Machine, allowed: bool | None, usable: bool) -> None:
-        machine.may_count = (allowed, "so the driver says")
-        found = machine.finding(self.RIGHTS)
-        assert (found.usable, found.detail) == (usable, "so the driver says")
-        assert bool(found.fix) is not usable
-
-    def test_without_a_driver_there_is_nothing_to_count(self, machine: Machine) -> None:
-        machine.driver = False
-        names = [finding.what for finding in doctor.doctor_findings()]
-        assert self.NCU not in names
-        assert self.RIGHTS not in names
+@pytest.mark.parametrize(("allowed", "usable"), [(False, False), (None, True), (True, True)])
+def test_permission_to_count(machine: Machine, allowed: bool | None, usable: bool) -> None:
+    machine.may_count = (allowed, "so the driver says")
+    found = machine.finding("hardware counters")
+    assert (found.usable, found.detail) == (usable, "so the driver says")
+    assert bool(found.fix) is not usable
 
 
 def test_the_library_is_named_and_whether_it_can_be_used(

@@ -55,12 +55,7 @@ def _mended(text: str, *logs: str) -> str:
         # Of a call, g++ points to what stands last.
         ("n -= g(x);", ")", "", f"n = {_CALL}<{_LIKE}<decltype(n)>>(n - ( g(x)));"),
         *(
-            (
-                f"{head} n += x;",
-                "n += x",
-                "+=",
-                f"{head} n = {_CALL}<{_LIKE}<decltype(n)>>(n + ( x));",
-            )
+            (f"{head} n += x;", "n += x", "+=", f"{head} n = {_CALL}<{_LIKE}<decltype(n)>>(n + ( x));")
             for head in (
                 "if (f(a, b[0]) && c)",
                 "if (c) g(); else",

@@ -1,123 +1,107 @@
-"""Faults that results need not show, planted in small kernels: each is found there with its line."""
+"""Faults that results need not show are found with their lines, and what is right is not accused.
+
+They lie in `kernels/`: a line at which one is found ends with `// here`, and its other with `// other`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.cpu_here import needs_cpu
 from tests.plugins.cpu_device.watched_kernels import watched
+from tunesmith.run.events import SanitizerFinding
 
 pytestmark = needs_cpu
 
-# A body, whose first line is the fourth; the kind of fault; where it is, and where the other thread is.
-FAULTS = {
-    "beyond an array": (
-        "  if (t <= n)\n    o[t] = 2 * x[t];",
-        "a read of 4 bytes outside its array",
-        5,
-        0,
-    ),
-    "before an array": (
-        "  o[t - 1] = x[t];",
-        "a write of 4 bytes outside its array",
-        4,
-        0,
-    ),
-    "beyond an array of a fixed size": (
-        "  float a[4] = {1, 2, 3, 4};\n  o[t & 63] = a[t & 7];",
-        "an index outside an array of a fixed size",
-        5,
-        0,
-    ),
-    "shared memory that nobody wrote": (
-        "  if (t < 32)\n    s[t] = x[t];\n  __syncthreads();\n  if (t < 64)\n    o[t] = s[t];",
-        "a read of shared memory that nobody has written",
-        8,
-        0,
-    ),
-    "a race in shared memory": (
-        "  s[t & 63] = x[t & 63] + t;\n  __syncthreads();\n  o[t & 63] = s[t & 63];",
-        "a race in shared memory",
-        4,
-        0,
-    ),
-    "no barrier between": (
-        "  if (t < 64)\n    s[t] = x[t];\n  __syncthreads();\n  if (t < 63)\n    s[t + 1] = 1;\n"
-        "  if (t < 64)\n    o[t] = s[t];",
-        "a race in shared memory",
-        10,
-        8,
-    ),
-    "blocks that write one place": (
-        "  if (t == 0)\n    o[0] = blockIdx.x;",
-        "a race in global memory",
-        5,
-        0,
-    ),
-    "a barrier not reached by all": (
-        "  if (t < 8)\n    o[t] = __shfl_xor_sync(0xffffffffu, x[t], 1);\n  __syncthreads();",
-        "a barrier that is not reached by all",
-        5,
-        6,
-    ),
-    "a barrier in both branches": (
-        "  if (t < 32)\n    __syncthreads();\n  else\n    __syncthreads();",
-        "a barrier that threads reach in different places",
-        5,
-        7,
-    ),
-    "a misaligned vector": (
-        "  if (t < 4)\n    *(float4 *)(o + 4 * t + 1) = make_float4(1, 2, 3, 4);",
-        "a misaligned access",
-        5,
-        0,
-    ),
-    "an index that overflows": (
-        "  int at = (t + 1) * 1000003 * n;\n  o[t & 63] = x[at & 31];",
-        "an integer that overflows",
-        4,
-        0,
-    ),
-}
-HONEST = {
-    "lanes that have left": (
-        "  if (t >= 40)\n    return;\n  float v = __shfl_xor_sync(0xffffffffu, x[t], 1);\n"
-        "  v += __popc(__ballot_sync(0xffffffffu, 1));\n  __syncthreads();\n  o[t] = v;"
-    ),
-    "a warp that waits": (
-        "  if (t < 64)\n    s[t] = x[t];\n  __syncwarp();\n  if (t < 64)\n    o[t] = s[t ^ 1];"
-    ),
-    "atomics": (
-        "  if (t == 0)\n    s[0] = 0;\n  __syncthreads();\n  atomicAdd(s, 1.0f);\n  atomicAdd(o, 1.0f);"
-    ),
-    "one value by all": "  o[0] = 1.0f;",
-    "read, shuffled, written": (
-        "  if (t < 64)\n    s[t] = x[t];\n  __syncthreads();\n  if (t < 32) {\n    float v = s[t];\n"
-        "    for (int i = 16; i; i /= 2)\n      v += __shfl_xor_sync(0xffffffffu, v, i);\n"
-        "    if (t == 0)\n      s[1] = v;\n  }\n  __syncthreads();\n  if (t < 64)\n    o[t] = s[1];"
-    ),
-    "the last block reads what the others wrote": (
-        "  __shared__ bool last;\n  if (t == 0) {\n    o[blockIdx.x + 1] = x[blockIdx.x];\n"
-        "    __threadfence();\n"
-        "    last = atomicAdd((unsigned *)o + 63, 1u) == 1;\n  }\n  __syncthreads();\n"
-        "  if (last && t == 0)\n    o[0] = o[1] + o[2];"
-    ),
-}
+
+@dataclass(frozen=True)
+class Planted:
+    text: str
+    fault: str  # its kind; empty: nothing is wrong
+    words: str
+    here: int  # lines of what the compiler is given
+    other: int
+
+    def places_in(self, found: SanitizerFinding) -> bool:
+        places = f"{found.place} {found.words}"
+        return all(f"kernel.cu:{line}" in places for line in (self.here, self.other) if line)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+def read_planted(file: str, first: int = 1) -> dict[str, Planted]:
+    """By name; `first`: the number of the first line of a text."""
+    kernels = {}
+    for part in (Path(__file__).parent / "kernels" / file).read_text().split("// ==== ")[1:]:
+        name, *lines = part.rstrip("\n").split("\n")
+        about = [line for line in lines if line.startswith(("// fault: ", "// words: "))]
+        told = dict(line.removeprefix("// ").split(": ", 1) for line in about)
+        text = lines[len(about) :]
+        marked = {line.rpartition("  // ")[2]: number for number, line in enumerate(text, first)}
+        places = marked.get("here", 0), marked.get("other", 0)
+        kernels[name] = Planted("\n".join(text) + "\n", told.get("fault", ""), told.get("words", ""), *places)
+    return kernels
+
+
+def names(kernels: dict[str, Planted], faulty: bool) -> list[str]:
+    return [name for name, kernel in kernels.items() if bool(kernel.fault) == faulty]
+
+
+PLANTED, HIDDEN = read_planted("planted.cu", 4), read_planted("hidden.cu", 4)  # bodies, behind three lines
+SOURCES = read_planted("sources.cu")
+
+
+def test_every_fault_has_its_line() -> None:
+    found = {
+        name: one for kernels in (PLANTED, HIDDEN, SOURCES) for name, one in kernels.items() if one.fault
+    }
+    assert (len(found), [name for name, one in found.items() if not one.here]) == (37, [])
+
+
+@pytest.mark.parametrize("name", names(PLANTED, True))
 @pytest.mark.few(4)
-def test_is_found_with_its_line(name: str, tmp_path: Path) -> None:
-    body, kind, line, other = FAULTS[name]
-    found = {finding.kind: finding for finding in watched(body, tmp_path)}
-    assert kind in found, found
-    assert (found[kind].place, found[kind].kernel) == (f"kernel.cu:{line}", "k")
-    assert not other or f"kernel.cu:{other}" in found[kind].words
+def test_a_fault_is_found_with_its_line(name: str, tmp_path: Path) -> None:
+    kernel = PLANTED[name]
+    found = {finding.kind: finding for finding in watched(kernel.text, tmp_path)}
+    assert kernel.fault in found, found
+    own = found[kernel.fault]
+    assert (own.place, own.kernel) == (f"kernel.cu:{kernel.here}", "k")
+    assert kernel.places_in(own), own
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", names(HIDDEN, True))
+@pytest.mark.few(5)
+def test_a_fault_that_a_gpu_hides_is_found_with_its_line(name: str, tmp_path: Path) -> None:
+    """In atomics, groups of threads, barriers of a part of a block and casts."""
+    kernel = HIDDEN[name]
+    found = {finding.kind: finding for finding in watched(kernel.text, tmp_path, seeds=2)}
+    assert kernel.fault in found, found
+    own = found[kernel.fault]
+    assert own.kernel == "k"
+    assert own.place in {f"kernel.cu:{kernel.here}", f"kernel.cu:{kernel.other}"}, own
+    assert kernel.places_in(own), own
+    assert kernel.words in own.words
+
+
+@pytest.mark.parametrize("name", names(SOURCES, True))
+@pytest.mark.few(2)
+def test_a_fault_in_functions_and_templates_is_found_with_its_line(name: str, tmp_path: Path) -> None:
+    kernel = SOURCES[name]
+    found = {finding.kind: finding for finding in watched("", tmp_path, kernel.text, seeds=2)}
+    assert kernel.fault in found, found
+    assert kernel.places_in(found[kernel.fault]), found[kernel.fault]
+
+
+@pytest.mark.parametrize("name", names(PLANTED, False))
 @pytest.mark.few(2)
 def test_what_is_right_is_not_accused(name: str, tmp_path: Path) -> None:
-    assert watched(HONEST[name], tmp_path) == ()
+    assert watched(PLANTED[name].text, tmp_path) == ()
+
+
+@pytest.mark.parametrize("name", [*names(HIDDEN, False), *names(SOURCES, False)])
+@pytest.mark.few(3)
+def test_what_is_right_in_these_is_not_accused(name: str, tmp_path: Path) -> None:
+    body, source = (HIDDEN[name].text, "") if name in HIDDEN else ("", SOURCES[name].text)
+    language = "hip" if "hip/" in source else "cuda"
+    assert watched(body, tmp_path, source, seeds=6, language=language) == ()

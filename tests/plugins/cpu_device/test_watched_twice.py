@@ -53,7 +53,6 @@ class TestBesideTheHost:
         found, asked = self.verified(tmp_path, RUNS, HOST_CLEAN)
         assert found.outcome.status is Status.OK
         assert asked == [1], "with the verification's own seed"
-        assert found.sanitized is not None
         assert found.sanitized.tools == ("first", "second", "watch")
         assert found.sanitized.sentence.startswith("watcher 1.0 and cpu g++ 12 (first, second, watch)")
 
@@ -75,7 +74,6 @@ class TestBesideTheHost:
     def test_a_host_that_cannot_is_said_and_convicts_nobody(self, tmp_path: Path) -> None:
         found, _ = self.verified(tmp_path, RUNS, HOST_ABSENT)
         assert found.outcome.status is Status.OK
-        assert found.sanitized is not None
         says(found.sanitized.sentence, "watcher 1.0 (first, second)", "the cpu device's watch was not")
 
     def test_where_the_device_has_none_the_host_watches_alone(self) -> None:
@@ -83,7 +81,6 @@ class TestBesideTheHost:
         with lab(scale_problem(), template, sanitizers="not here", beside=lambda _v, _s: HOST_FINDS) as own:
             found = own.lab.verify(own.trial("long", "finalist"))
         assert found.outcome.status is Status.WRONG
-        assert found.sanitized is not None
         says(found.sanitized.sentence, "cpu g++ 12 (watch)", "the device's sanitizer was not: not here")
         assert not found.sanitized.disagreement, "nobody disagrees"
 
@@ -146,7 +143,6 @@ def test_the_host_watches_what_a_gpu_would_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", ["honest", "a race", "out of bounds"])
 def test_both_agree_on_a_gpu(tmp_path: Path, what: str) -> None:
     found = judged(tmp_path, "cuda", CUDA_BODIES["honest"], CUDA_BODIES[what], _cuda, twice=True)
-    assert found.sanitized is not None
     assert "watch" in found.sanitized.tools, found.sanitized
     assert not found.sanitized.disagreement
     (result,) = found.outcome.results

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.core.deliver.test_c_code import C_NAMES, WRITTEN, a_number, a_tree
 from tests.core.space.expressions import outcome
-from tests.plugins.exports.test_opencl import CC, STRICT, needs_cc, run
+from tests.plugins.exports.programs import ran
+from tests.plugins.exports.test_opencl import CC, STRICT, needs_cc
 from tunesmith.deliver.expr_text import c_function, string_literals
 from tunesmith.plugins.exports import opencl
 from tunesmith.space.expr import Expr, parse_expr, unparse
@@ -37,9 +38,7 @@ def test_texts_pass_through_literals_unharmed(tmp_path: Path) -> None:
         f"int main(void) {{\n{rows}    return 0;\n}}\n"
     )
     (tmp_path / "texts.c").write_text(program)
-    run(
-        [str(CC), "-std=c99", "-trigraphs", *STRICT, str(tmp_path / "texts.c"), "-o", str(tmp_path / "texts")]
-    )
+    ran([CC, "-std=c99", "-trigraphs", *STRICT, "texts.c", "-o", "texts"], tmp_path)
     got = subprocess.run([tmp_path / "texts"], capture_output=True, timeout=20, check=True).stdout
     assert got.split(b"\x03")[:-1] == [text.encode(errors="surrogatepass") for text in texts]
 
@@ -80,7 +79,7 @@ int main(void) {{
     (tmp_path / "values.c").write_text(program)
     # The sanitizer ends the program at the first overflow, division by zero or other undefined behaviour.
     checks = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
-    run([str(CC), "-std=c99", "-w", *checks, str(tmp_path / "values.c"), "-o", str(tmp_path / "values")])
-    got = run([str(tmp_path / "values")]).split()
+    ran([CC, "-std=c99", "-w", *checks, "values.c", "-o", "values"], tmp_path)
+    got = ran([tmp_path / "values"]).stdout.split()
     wanted = [str(outcome(expr, row)) for expr in exprs for row in table]
     assert got == wanted

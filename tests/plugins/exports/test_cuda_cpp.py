@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from tests.core.deliver.programs import read_program
 from tests.cuda_here import needs_nvrtc
+from tests.plugins.exports.programs import ran
 from tests.plugins.exports.silu import artefact, result, without_compiler, written
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.cuda.compile import COMPILERS
@@ -29,6 +28,10 @@ needs_gxx = pytest.mark.skipif(GXX is None or NVCC is None, reason="needs g++ an
 DRIVER = read_program("dispatch-driver.cpp")
 
 
+def made_up_by_gxx(function: Callable[..., None]) -> Callable[..., None]:
+    return pytest.mark.usefixtures("made_up")(needs_gxx(function))
+
+
 @pytest.fixture
 def made_up() -> Iterator[None]:
     """Nothing of the kernels is run."""
@@ -36,8 +39,7 @@ def made_up() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
     for standard in ("c++14", "c++20"):
@@ -45,8 +47,7 @@ def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: 
     compiled(tmp_path, "c++14", "-c", "example.cpp", "-o", "/dev/null")
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize("target", [CPP, CUBIN])
 def test_a_program_in_c_calls_it_by_the_same_header(target: Target, tmp_path: Path) -> None:
@@ -64,25 +65,10 @@ int run(void* out, const void* in, {stream} stream) {{
     compiled(tmp_path, "c99", "-c", "main.c", "-o", "/dev/null", compiler="gcc")
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 def test_it_dispatches_by_size_alignment_overlap_and_device(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
-    program = """
-#define CALL(out, in, tokens, d) \\
-    silu_and_mul_tuned::launch((__half*)(out), (const __half*)(in), tokens, d, nullptr); std::puts(last)
-int main(int count, char**) {
-    if (count > 1) capability = 80;
-    CALL(0x10000000, 0x20000000, 16, 64);      // its own
-    CALL(0x10000000, 0x20000000, 17, 64);      // the general one
-    CALL(0x10000000, 0x20000000, 17, 63);      // the original: its condition does not hold
-    CALL(0x10000002, 0x20000000, 17, 64);      // misaligned
-    CALL(0x20000040, 0x20000000, 17, 64);      // overlapping
-    CALL(0x10000000, 0x20000000, 65537, 8);    // outside the contract
-    return 0;
-}
-"""
-    (tmp_path / "main.cpp").write_text(DRIVER + program)
+    (tmp_path / "main.cpp").write_text(DRIVER + read_program("dispatch-calls.cpp"))
     compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     lines = run(tmp_path).splitlines()
     kernels = [line.split()[0] for line in lines]
@@ -95,8 +81,7 @@ int main(int count, char**) {
     assert {line.split()[0] for line in elsewhere}.isdisjoint(kernels)
 
 
-@pytest.mark.usefixtures("made_up")
-@needs_gxx
+@made_up_by_gxx
 @pytest.mark.long
 def test_the_dispatch_takes_less_than_a_microsecond(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
@@ -106,24 +91,7 @@ def test_the_dispatch_takes_less_than_a_microsecond(tmp_path: Path) -> None:
     program = program.replace(
         " *(int*)args[2]);", "last[0] = (char)(config->gridDimX + *(int*)args[2] + !kernel);"
     )
-    (tmp_path / "main.cpp").write_text(
-        program
-        + """
-#include <chrono>
-int main() {
-    const int calls = 200000;
-    double best = 1e9;
-    for (int round = 0; round < 5; ++round) {
-        const auto begin = std::chrono::steady_clock::now();
-        for (int i = 0; i < calls; ++i)
-            silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17 + i % 9, 64, 0);
-        const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-        best = took.count() / calls < best ? took.count() / calls : best;
-    }
-    std::printf("%f\\n", best);
-}
-"""
-    )
+    (tmp_path / "main.cpp").write_text(program + read_program("dispatch-timing.cpp"))
     compiled(tmp_path, "c++14", "-O2", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     assert float(run(tmp_path)) < 1000  # nanoseconds, with everything but the driver
 
@@ -138,9 +106,7 @@ def test_sources_build_each_with_its_own_flags(tmp_path: Path) -> None:
     entries[0] = replace(entries[0], flags=("--maxrregcount=32", "-use_fast_math"))
     changed = replace(own, dispatch=replace(own.dispatch, entries=tuple(entries)))
     written(CPP.export(artefact(changed)).files, tmp_path)
-    command = [str(NVCC), "-arch=sm_90", "-std=c++17", "-c", "kernels_v0.cu", "-o", "/dev/null"]
-    got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
-    assert got.returncode == 0, got.stderr
+    ran([NVCC, "-arch=sm_90", "-std=c++17", "-c", "kernels_v0.cu", "-o", "/dev/null"], tmp_path)
     compiled(tmp_path, "c++17", "-c", "silu_and_mul.cpp", "-o", "/dev/null")
 
 
@@ -150,8 +116,7 @@ def nvcc_cubin(text: bytes, folder: Path, *flags: str) -> bytes:
         b"\ntemplate __global__ void silu_and_mul<__half>(__half*, const __half*, int, int, long long, "
     )
     (folder / "own.cu").write_bytes(text + instance + b"long long);\n")
-    command = [str(NVCC), "-cubin", "-arch=sm_90", *flags, "own.cu", "-o", "own.cubin"]
-    subprocess.run(command, cwd=folder, capture_output=True, timeout=110, check=True)
+    ran([NVCC, "-cubin", "-arch=sm_90", *flags, "own.cu", "-o", "own.cubin"], folder)
     return (folder / "own.cubin").read_bytes()
 
 
@@ -178,13 +143,7 @@ def test_cmake_builds_it_for_the_runs_device_and_says_which_code_differs(tmp_pat
     export = written(CPP.export(artefact(replace(own, dispatch=dispatch, files=files))).files, tmp_path / "x")
 
     def cmake(*words: str) -> str:
-        command = [str(CMAKE), *words]
-        clean = {k: v for k, v in os.environ.items() if k not in ("LIBRARY_PATH", "CUDAARCHS")}
-        got = subprocess.run(
-            command, cwd=export, capture_output=True, text=True, timeout=300, check=False, env=clean
-        )
-        assert got.returncode == 0, got.stdout[-2000:] + got.stderr[-2000:]
-        return got.stdout
+        return ran([CMAKE, *words], export, 300).stdout
 
     cmake("-B", "build", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
     commands = (export / "build" / "compile_commands.json").read_text()
@@ -228,18 +187,7 @@ def test_two_devices_are_one_artefact_and_others_get_the_ptx_for_them(tmp_path: 
         files = {**made.files, "original.cu": asking.encode()}
         both.append(replace(made, dispatch=replace(made.dispatch, entries=entries), files=files))
     written(CUBIN.export(one_artefact(tuple(both))).files, tmp_path)
-    program = """
-#include <cstdlib>
-int main(int, char** given) {
-    capability = std::atoi(given[1]);
-    int errors = 0;
-    for (int d = 63; d < 65; ++d)
-        errors += silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17, d, nullptr);
-    errors += silu_and_mul_tuned::launch_original((__half*)16, (const __half*)32, 17, 64, nullptr);
-    if (errors != 0) std::puts("an error");
-    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
-}
-"""
+    program = read_program("dispatch-anywhere.cpp")
     (tmp_path / "main.cpp").write_text(f"#define SHOW_LOADS\n{DRIVER}{program}")
     compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     symbol = "_Z12silu_and_mulI6__halfEvPT_PKS1_iixx"
@@ -250,8 +198,7 @@ int main(int, char** given) {
         (80, cubins[0]),
         (90, cubins[1]),
     ):
-        command = ["./program", str(capability)]
-        got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+        got = ran(["./program", capability], tmp_path)
         assert got.stdout.splitlines() == [*(line for each in own for line in (each, symbol)), "ready"]
         assert got.stderr.count("its original serves") == (capability in ptx)
 
@@ -263,13 +210,7 @@ def test_only_what_may_serve_on_the_device_is_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without PTX the first run's original is all that other devices could get, and they alone try it."""
-    program = """
-#include <cstdlib>
-int main(int, char** given) {
-    capability = std::atoi(given[1]);
-    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
-}
-"""
+    program = read_program("dispatch-prepared.cpp")
 
     def nothing_here(*_: object) -> None:
         raise Unsupported("not here")
@@ -278,8 +219,7 @@ int main(int, char** given) {
         both = one_artefact((result(80, device="another GPU"), own))
         written(CUBIN.export(both).files, tmp_path)
         compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
-        command = ["./program", str(capability)]
-        got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+        got = ran(["./program", capability], tmp_path)
         return [line.partition(" ")[0] for line in got.stdout.splitlines() if not line.startswith("_Z")]
 
     (tmp_path / "main.cpp").write_text(f"#define SHOW_LOADS\n{DRIVER}{program}")
@@ -294,13 +234,7 @@ int main(int, char** given) {
     assert prepared(whole, 75) == ["cubin", "not"]
 
 
-SOURCE_THAT_ASKS = """\
-#if __CUDA_ARCH__ >= 900
-#define expf(x) __expf(x)
-#elif __CUDA_ARCH__ >= 800
-#define expf(x) exp2f(x)
-#endif
-"""
+SOURCE_THAT_ASKS = read_program("asks-architecture.cu")
 
 
 @needs_nvrtc
@@ -348,15 +282,8 @@ def test_a_hostile_name_stays_in_its_place() -> None:
 def compiled(folder: Path, standard: str, *arguments: str, compiler: str = "g++") -> None:
     include = [f"-I{path}" for path in toolkit.header_folders(None, (13, 0))]
     include += [f"-I{Path(str(NVCC)).resolve().parents[1] / 'include'}"]
-    command = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments]
-    own = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
-    got = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=110, check=False, env=own
-    )
-    assert got.returncode == 0, got.stderr[-3000:]
+    ran([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments], folder)
 
 
 def run(folder: Path, *arguments: str) -> str:
-    command = ["./program", *arguments]
-    got = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
-    return got.stdout
+    return ran(["./program", *arguments], folder).stdout

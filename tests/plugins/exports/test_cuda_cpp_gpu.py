@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import shutil
-import subprocess
 from dataclasses import replace
 
 import pytest
 
-from tests.frameworks import absent, need
+from tests.frameworks import absent
 from tests.plugins.exports import silu
+from tests.plugins.exports.programs import ran
+from tests.plugins.exports.torch_arrays import capability, close, empty, expected, given, torch
 from tunesmith.plugins.exports.cuda_cpp import CPP, CUBIN
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
-torch = need("torch")
-if not torch.cuda.is_available():
-    absent("torch", "it sees no CUDA device")
 NVCC = shutil.which("nvcc")
 if NVCC is None:
     absent("nvcc", "it is not on the PATH")
@@ -26,23 +23,13 @@ NO_BINARY_FOR_GPU = 209
 SIZES = [(16, 64, 200), (40, 64, 100), (16, 63, 0)]  # tokens, d, and what the kernel that serves them adds
 
 
-def capability():
-    major, minor = torch.cuda.get_device_capability()
-    return 10 * major + minor
-
-
 def built(target, made, folder):
     """The library that nvcc makes of what was exported."""
     silu.written(target.export(silu.artefact(made)).files, folder)
     sources = sorted(path.name for path in folder.iterdir() if path.suffix in (".cu", ".cpp"))
     sources = [name for name in sources if not name.startswith("example")]
     options = [f"-arch=sm_{capability()}", "-std=c++17", "-shared", "-Xcompiler", "-fPIC"]
-    command = [NVCC, *options, *sources, "-o", "library.so", "-lcuda"]
-    environment = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
-    got = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert got.returncode == 0, got.stderr
+    ran([NVCC, *options, *sources, "-o", "library.so", "-lcuda"], folder, 300)
     return ctypes.CDLL(str(folder / "library.so"))
 
 
@@ -61,29 +48,21 @@ def launch(library, out, x, stream=None):
 
 
 def arrays(tokens, d):
-    torch.manual_seed(tokens + d)
-    x = torch.randn(tokens, 2 * d, device="cuda", dtype=torch.float16)
-    return torch.zeros(tokens, d, device="cuda", dtype=torch.float16), x
-
-
-def check(out, x, bonus):
-    left, right = x.float().chunk(2, dim=-1)
-    wanted = torch.nn.functional.silu(left) * right + bonus
-    torch.testing.assert_close(out.float(), wanted, rtol=2e-3, atol=0.15)  # halves near 200 are 1/8 apart
+    return torch.zeros_like(empty(tokens, d)), given(tokens, d)
 
 
 @pytest.mark.parametrize(("tokens", "d", "bonus"), SIZES)
 def test_the_kernel_for_the_sizes_serves(library, tokens, d, bonus):
     out, x = arrays(tokens, d)
     assert launch(library, out, x) == 0
-    check(out, x, bonus)
+    close(out, expected(x, bonus))
 
 
 def test_what_is_not_aligned_gets_the_original(library):
     whole, x = arrays(17, 64)
     out = whole.flatten()[1 : 1 + 16 * 64].view(16, 64)
     assert launch(library, out, x[:16]) == 0
-    check(out, x[:16], 0)
+    close(out, expected(x[:16]))
 
 
 def test_a_graph_replays_it_with_new_inputs(library):
@@ -95,7 +74,7 @@ def test_a_graph_replays_it_with_new_inputs(library):
     for _ in range(2):
         x.normal_()
         graph.replay()
-        check(out, x, 200)
+        close(out, expected(x, 200))
 
 
 def test_on_a_device_that_no_run_was_made_on_the_driver_compiles_the_original(tmp_path, capfd):
@@ -104,7 +83,7 @@ def test_on_a_device_that_no_run_was_made_on_the_driver_compiles_the_original(tm
     for tokens, d, _ in SIZES:
         out, x = arrays(tokens, d)
         assert launch(library, out, x) == 0
-        check(out, x, 0)
+        close(out, expected(x))
     assert capfd.readouterr().err.count("its original serves") == 1
 
 

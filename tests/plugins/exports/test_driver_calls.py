@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from unittest import mock
 
 import pytest
 
 from tests.core.deliver.programs import read_program
 from tests.plugins.exports import operators, silu
+from tests.plugins.exports.programs import ran
 from tests.plugins.exports.test_tensor_call import CXX, INCLUDE, needs_compiler
 from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.port import Unsupported
@@ -33,22 +32,14 @@ def written_with(call, folder):
     files |= {"driver.cpp": _DRIVER.encode(), "main.cpp": _PROGRAM.encode()}
     for name, data in files.items():
         (folder / name).write_bytes(data)
-    plain = {"PATH": os.environ["PATH"]}
-    for arguments in (
-        ["-shared", "-fPIC", "driver.cpp", "-o", "libcuda.so.1"],
-        ["main.cpp", "sum.cpp", "-o", "program"],
-    ):
-        command = [str(CXX), "-std=c++17", f"-I{INCLUDE}", *arguments]
-        got = subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True, check=False)
-        assert got.returncode == 0, got.stderr
+    driver = ("-shared", "-fPIC", "driver.cpp", "-o", "libcuda.so.1")
+    for arguments in (driver, ("main.cpp", "sum.cpp", "-o", "program")):
+        ran([CXX, "-std=c++17", f"-I{INCLUDE}", *arguments], folder)
 
 
 def told(folder, **environment):
     """What the driver was asked, and what was said on stderr."""
-    own = {"LD_LIBRARY_PATH": str(folder), **environment}
-    done = subprocess.run(
-        [folder / "program"], env=own, capture_output=True, text=True, check=True, timeout=60
-    )
+    done = ran([folder / "program"], LD_LIBRARY_PATH=str(folder), **environment)
     return done.stdout.splitlines(), done.stderr
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.core.deliver.programs import read_program
+from tests.plugins.exports.programs import ran
 from tests.plugins.exports.silu import artefact, result, without_compiler
 from tests.plugins.exports.test_tensor_call import CXX, INCLUDE, needs_compiler
 from tunesmith.deliver.cuda.host import DRIVER, RUNTIME, CudaApi
@@ -33,17 +32,13 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     (folder / "silu_and_mul.cpp").write_bytes(made.source)
     (folder / "main.cpp").write_text(stub + _MAIN)
     command = [str(CXX), "-std=c++14", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
-    command += ["main.cpp", "silu_and_mul.cpp", "-o", "program"]
-    plain = {"PATH": os.environ["PATH"]}
-    got = subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True, check=False)
-    assert got.returncode == 0, got.stderr[-3000:]
+    ran([*command, "main.cpp", "silu_and_mul.cpp", "-o", "program"], folder)
     return folder / "program"
 
 
 def told(program: Path, faults: int = 0, **errors: int) -> list[str]:
     given = {"FAULTS": str(faults), **{name: str(error) for name, error in errors.items()}}
-    done = subprocess.run([program], env=given, capture_output=True, text=True, check=True, timeout=30)
-    return done.stdout.splitlines()
+    return ran([program], **given).stdout.splitlines()
 
 
 LOAD = ["relaxed", "load", "as before"]

@@ -57,15 +57,8 @@ def test_t4_files_are_read_back(tmp_path: Path) -> None:
     assert rows[config(32)] == pytest.approx(np.log(4.0) + rows[config(64)])  # type: ignore[operator]
 
 
-# -- the script -------------------------------------------------------------------------------------------
-
-
-def test_the_script_has_parameters_best_and_failed(tmp_path: Path) -> None:
+def test_the_script_leaves_out_what_failed(tmp_path: Path) -> None:
     own = script(export(), tmp_path)
-    assert own["PARAMETERS"] == {"BLOCK": [32, 64, 128, 256], "VEC": [1, 2, 4]}
-    assert own["BEST"] == {"small": {"BLOCK": 32, "VEC": 1}, "wide": {"BLOCK": 32, "VEC": 1}}
-    assert own["FAILED"] == {"small": [(128, 1), (256, 1)], "wide": [(128, 1)]}
-    assert own["BLOCK_NAMES"] == ["BLOCK", "block_size_y", "block_size_z"]
     assert own["sides"](own["GRID"], {"rows": 16, "d": 256, "BLOCK": 64, "VEC": 2}) == [32, 1, 1]
     assert (128, 1) not in accepted(own, "wide")
     assert (256, 1) in accepted(own, "wide")
@@ -100,7 +93,6 @@ def test_what_has_no_value_or_asks_the_device_is_restricted_alike(tmp_path: Path
 def test_a_block_that_is_an_expression_becomes_a_parameter(tmp_path: Path) -> None:
     text = changed('block = ["BLOCK"]', 'block = ["BLOCK // 32", "VEC", "VEC"]')
     own = script(export(template=text), tmp_path)
-    assert own["BLOCK_NAMES"] == ["block_size_x", "VEC", "block_size_z"]
     parameters = own["with_block_parameters"]("small", own["PARAMETERS"])
     assert parameters["block_size_x"] == [1, 2, 4, 8]
     assert parameters["block_size_z"] == [1, 2, 4]
@@ -170,9 +162,6 @@ def test_a_reference_is_called_with_what_it_asks_for(tmp_path: Path) -> None:
     assert np.array_equal(wanted["out"].ravel(), 2 * found["x"].astype(np.float64))
 
 
-# -- what is refused --------------------------------------------------------------------------------------
-
-
 LAUNCH = '// [launch]\n// grid = ["ceildiv(rows * d, BLOCK * VEC)"]\n// block = ["BLOCK"]\n'
 TWICE = "".join(f"// [[launch]]\n{LAUNCH.partition(chr(10))[2]}" for _ in range(2))
 
@@ -230,9 +219,6 @@ def launched(**others: Any) -> Template:
     return replace(template, launches=(replace(launch, **own),))
 
 
-# -- CUDA -------------------------------------------------------------------------------------------------
-
-
 def test_cuda_has_its_options_headers_and_shared_memory(tmp_path: Path) -> None:
     problem, own, state = cuda_for_tuner()
     names = script(files := export(problem, own, state), tmp_path)
@@ -243,9 +229,6 @@ def test_cuda_has_its_options_headers_and_shared_memory(tmp_path: Path) -> None:
     assert {block for block, _ in accepted(names, "wide")} == {32}, "more than 48 KiB are not to be had"
     with pytest.raises(BadInput, match="takes 65536 bytes of dynamic shared memory"):
         export(problem, own.replace("1024 *", "2048 *"), state)
-
-
-# -- with Kernel Tuner itself -------------------------------------------------------------------------------
 
 
 REAL = """\

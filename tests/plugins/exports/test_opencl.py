@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,6 +17,7 @@ import pytest
 from tests.core.deliver.shown.exports import rooted, without
 from tests.opencl_here import needs_opencl, show_unpacked_pocl
 from tests.plugins.exports.opencl_results import ALPHA, DISPATCH, FILES, SMALL, a_result
+from tests.plugins.exports.programs import ran
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver.artefact import Artefact, one_artefact
 from tunesmith.plugins.exports.opencl import TARGET, opencl_files
@@ -31,28 +30,24 @@ needs_cc = pytest.mark.skipif(CC is None, reason="needs a C compiler")
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 
-def loader() -> Path | None:
+def on_opencl(function: Callable[..., None]) -> Callable[..., None]:
+    return needs_opencl(needs_cc(pytest.mark.slow(function)))
+
+
+def loader() -> Path:
     """The OpenCL loader that pyopencl has loaded, so that its objects are those of the C code too."""
     import pyopencl  # noqa: F401
 
     for line in Path("/proc/self/maps").read_text().splitlines() if sys.platform == "linux" else ():
         if "libOpenCL" in line:
             return Path(line.split(maxsplit=5)[5])
-    return None
+    pytest.skip("needs an OpenCL loader that C can be linked with")
 
 
 def compiled(folder: Path, files: dict[str, bytes], *more: str) -> list[str]:
     for name, data in files.items():
         (folder / name).write_bytes(data)
     return [str(CC), "-std=c99", *STRICT, f"-I{HEADERS}", f"-I{folder}", *more]
-
-
-def run(command: list[str], **more: Any) -> str:
-    # Our tests put empty libraries there for PoCL, and a linker would take libc from among them.
-    more.setdefault("env", {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"})
-    got = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, **more)
-    assert got.returncode == 0, got.stdout + got.stderr
-    return got.stdout
 
 
 class Operator:
@@ -65,23 +60,9 @@ class Operator:
         self.takes_alpha = any(
             a.name == "alpha" and a.value == ALPHA for a in artefact.first.dispatch.arguments
         )
-        files = opencl_files(artefact)
-        found = loader()
-        if found is None:
-            pytest.skip("needs an OpenCL loader that C can be linked with")
-        library = folder / "operator.so"
-        name = artefact.name
-        run(
-            [
-                *compiled(folder, files),
-                "-shared",
-                "-fPIC",
-                str(folder / f"{name}.c"),
-                str(found),
-                "-o",
-                str(library),
-            ]
-        )
+        library, name = folder / "operator.so", artefact.name
+        command = [*compiled(folder, opencl_files(artefact)), "-shared", "-fPIC", str(folder / f"{name}.c")]
+        ran([*command, loader(), "-o", library])
         self.library = ctypes.CDLL(str(library))
         self.enqueue = getattr(self.library, f"{name}_enqueue")
         self.served_by = getattr(self.library, f"{name}_served")
@@ -158,12 +139,7 @@ def start(here: str, tmp_path: Path) -> Iterator[Start]:
         assert operator.destroy(operator.handle) == 0
 
 
-# -- who serves -------------------------------------------------------------------------------------------
-
-
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_each_size_is_served_as_the_dispatch_says_and_right(start: Start) -> None:
     operator = start()
     for rows, d, file in [
@@ -182,9 +158,7 @@ def test_each_size_is_served_as_the_dispatch_says_and_right(start: Start) -> Non
         assert right.all(), (rows, d)
 
 
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_commands_keep_their_order_where_the_queue_does_not(start: Start) -> None:
     operator = start(in_order=False)
     for _ in range(5):
@@ -192,9 +166,7 @@ def test_commands_keep_their_order_where_the_queue_does_not(start: Start) -> Non
         assert (error, served, right.all()) == (0, "scale-small.cl", True)
 
 
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_a_launch_is_left_out_where_its_condition_does_not_hold(start: Start) -> None:
     small, *others = DISPATCH.entries
     part, whole = small.launches
@@ -212,9 +184,7 @@ def test_a_launch_is_left_out_where_its_condition_does_not_hold(start: Start) ->
     assert not right.any()
 
 
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_what_was_not_tuned_for_is_served_by_the_original(start: Start) -> None:
     operator = start()
     right, error, served = operator.result(**SMALL, alpha=4.0)
@@ -226,9 +196,7 @@ def test_what_was_not_tuned_for_is_served_by_the_original(start: Start) -> None:
     assert (error, served, right.all()) == (0, "original.cl", True)
 
 
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_arrays_that_are_not_as_verified_are_served_by_the_original(start: Start) -> None:
     operator = start()
     cl, rows, d = operator.cl, 16, 256
@@ -266,9 +234,7 @@ def test_arrays_that_are_not_as_verified_are_served_by_the_original(start: Start
     assert operator.served == "original.cl"  # not where vectors may begin
 
 
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 @pytest.mark.parametrize("device", [None, "another device"])
 def test_what_no_kernel_may_run_with_is_an_error(start: Start, device: str | None) -> None:
     """Neither a tuned kernel nor the original writes past the end of a buffer, or into an image."""
@@ -294,9 +260,7 @@ def test_what_no_kernel_may_run_with_is_an_error(start: Start, device: str | Non
     assert operator.call(None, None, 0, d) == -63  # CL_INVALID_GLOBAL_WORK_SIZE: empty arrays may be NULL
 
 
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_a_tuned_kernel_that_does_not_build_or_fit_leaves_the_call_to_the_original(start: Start) -> None:
     broken, small, *others = DISPATCH.tuned
     flags = replace(broken, flags=("-DBROKEN",))
@@ -307,9 +271,7 @@ def test_a_tuned_kernel_that_does_not_build_or_fit_leaves_the_call_to_the_origin
         assert (error, served, right.all()) == (0, "original.cl", True)
 
 
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_the_device_decides_first_and_an_entry_may_name_a_size(here: str, tmp_path: Path) -> None:
     original = DISPATCH.original
     named = replace(original, launches=(replace(original.launches[0], entry="scale_{d}"),))
@@ -327,24 +289,16 @@ def test_the_device_decides_first_and_an_entry_may_name_a_size(here: str, tmp_pa
     assert operator.destroy(operator.handle) == 0
 
 
-# -- what is written --------------------------------------------------------------------------------------
-
-
-@needs_opencl
-@needs_cc
-@pytest.mark.slow
+@on_opencl
 def test_the_example_is_compiled_and_runs(
     here: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Within this process: pyopencl's loader works nowhere else."""
     artefact = Artefact((a_result(replace(DISPATCH, device=here)),))
-    found = loader()
-    if found is None:
-        pytest.skip("needs an OpenCL loader that C can be linked with")
     library = tmp_path / "example.so"
     sources = [str(tmp_path / "scale.c"), str(tmp_path / "example.c")]
     command = [*compiled(tmp_path, opencl_files(artefact), "-Dmain=example"), "-shared", "-fPIC", *sources]
-    run([*command, str(found), "-o", str(library)])
+    ran([*command, loader(), "-o", library])
     assert ctypes.CDLL(str(library)).example() == 0
     ctypes.CDLL(None).fflush(None)
     assert capfd.readouterr().out == "served by scale-small.cl\n"
@@ -355,17 +309,14 @@ def test_the_example_is_compiled_and_runs(
 @pytest.mark.few(1)
 def test_no_warning_where_a_kernel_takes_no_scalar_array_or_size(tmp_path: Path, kind: str) -> None:
     files = opencl_files(Artefact((without(kind),)))
-    command = compiled(tmp_path, files, "-O2", "-c")
-    run([*command, str(tmp_path / "scale.c"), "-o", str(tmp_path / "scale.o")])
+    ran([*compiled(tmp_path, files, "-O2", "-c"), tmp_path / "scale.c", "-o", tmp_path / "scale.o"])
 
 
 @pytest.mark.skipif(CXX is None, reason="needs a C++ compiler")
 def test_the_source_is_also_cpp(tmp_path: Path) -> None:
-    files = opencl_files(Artefact((a_result(),)))
-    compiled(tmp_path, files)
+    compiled(tmp_path, opencl_files(Artefact((a_result(),))))
     shutil.copy(tmp_path / "scale.c", tmp_path / "scale.cpp")
-    flags = ["-std=c++11", *STRICT, f"-I{HEADERS}", "-c", "-o", str(tmp_path / "scale.o")]
-    run([str(CXX), *flags, str(tmp_path / "scale.cpp")])
+    ran([CXX, "-std=c++11", *STRICT, f"-I{HEADERS}", "-c", "-o", "scale.o", "scale.cpp"], tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None or CC is None, reason="needs cmake and a C compiler")
@@ -375,13 +326,12 @@ def test_cmake_builds_the_library(tmp_path: Path) -> None:
     library = tmp_path / "libOpenCL.a"
     library.write_bytes(b"!<arch>\n")
     found = [f"-DOpenCL_INCLUDE_DIR={HEADERS}", f"-DOpenCL_LIBRARY={library}"]
-    run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), *found])
-    run(["cmake", "--build", str(tmp_path / "build")])
+    ran(["cmake", "-B", "build", *found], tmp_path)
+    ran(["cmake", "--build", "build"], tmp_path)
     assert (tmp_path / "build" / "libscale.a").is_file()
 
 
-@needs_cc
-@needs_opencl
+@on_opencl
 def test_a_float_that_follows_the_sizes_is_computed(tmp_path: Path, here: str) -> None:
     """`alpha` is the root of the rows: nobody passes it."""
     made = Operator(tmp_path, Artefact((rooted(here),)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from collections import Counter
@@ -15,12 +14,11 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.golden.archive import archive_of, read_archive
-from tests.plugins.exports.opencl_results import a_result
+from tests.plugins.exports.programs import ran
 from tests.plugins.exports.silu import ENTRY, artefact, result, written
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver import runtime
-from tunesmith.deliver.artefact import Artefact
-from tunesmith.plugins.exports import opencl, python_package
+from tunesmith.plugins.exports import python_package
 from tunesmith.plugins.exports.python_package import runtime_text
 from tunesmith.problem.dispatch import DispatchArgument
 
@@ -71,24 +69,6 @@ def test_all_python_that_exports_write_is_python():
     assert seen["projects"] > 10
 
 
-def test_the_readme_of_the_c_part_names_its_files_and_its_call():
-    files = opencl.TARGET.export(Artefact((a_result(),))).files
-    text = files["README.md"].decode()
-    for name in re.findall(r"^\| (`.*`) \|", text, re.MULTILINE):
-        for each in re.findall(r"`([^`]*)`", name):
-            assert each in files or any(file.startswith(each) for file in files), each
-    call = re.search(r"scale_enqueue\((.*)\);", text)
-    declared = re.search(r"scale_enqueue\((.*)\);", files["scale.h"].decode())
-    assert call
-    assert declared
-    words = call[1].split(", ")
-    assert len(words) == declared[1].count(",") + 1
-    assert words[2:-3] == [part.split()[-1] for part in declared[1].split(", ")][2:-3]
-    assert "--target scale_example" in text
-    assert "add_executable(scale_example" in files["CMakeLists.txt"].decode()
-    assert "- small on a device: 2.00×" in text
-
-
 def test_modules_that_need_no_framework_load_beside_nothing_else(tmp_path):
     files = python_package.CUPY.write(artefact(result(90, binaries=False)))
     written(files, tmp_path)
@@ -99,8 +79,7 @@ def test_modules_that_need_no_framework_load_beside_nothing_else(tmp_path):
         "o = Operator([delivered_in('tuned_silu_and_mul/data/0')]); cuda_calls.CudaCalls(o)\n"
         "assert 'tunesmith' not in sys.modules and 'numpy' not in sys.modules; print(o.signature.sizes)"
     )
-    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.strip() == "('tokens', 'd')", done.stderr
+    assert ran([sys.executable, "-S", "-c", code], tmp_path).stdout.strip() == "('tokens', 'd')"
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -122,9 +101,6 @@ def test_a_name_that_python_does_not_take_is_refused():
     wrong = (*own.dispatch.arguments, DispatchArgument("a b", "int32", "scalar", value=1))
     with pytest.raises(BadInput, match="'a b', which is no name in Python"):
         python_package.TORCH.write(artefact(replace(own, dispatch=replace(own.dispatch, arguments=wrong))))
-
-
-# -- CUDA without a device ----------------------------------------------------------------------------------
 
 
 @needs_nvrtc

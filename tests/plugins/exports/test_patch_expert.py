@@ -63,7 +63,6 @@ def test_winners_of_the_experts_template_stand_in_one_file(tmp_path: Path) -> No
     result = a_run()
     files = TARGET.export(Artefact((result,))).files
     text = files["silu_and_mul.patch"].decode()
-    assert "# delivered: 2 of 2 tuned kernels" in text
     after = applied(tmp_path, text, result.kernel_path, result.kernel_text)
     assert after.startswith(result.kernel_text)
     show_unpacked_pocl()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.plugins.exports.cuda_users import BY_MACRO, USERS, cuda_result, patched
+from tests.plugins.exports.programs import ran
 from tests.plugins.exports.test_patch import built, needs_nvcc
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.exports.launch_sites import place_behind_includes
@@ -25,16 +25,14 @@ def test_two_files_with_it_compile_without_a_warning_and_link(tmp_path: Path) ->
     kernel = USERS[USERS.index("#define BLOCK") : USERS.index("void both")]
     macro = BY_MACRO.replace("#define LAUNCH", kernel + "#define LAUNCH")
     made = patched(
-        LaunchingFile("csrc/a.cu", USERS.replace("both", "first")),
-        LaunchingFile("csrc/b.cu", macro),
+        LaunchingFile("csrc/a.cu", USERS.replace("both", "first")), LaunchingFile("csrc/b.cu", macro)
     )
     for change in made.changes:
         (tmp_path / change.path).parent.mkdir(exist_ok=True)
         (tmp_path / change.path).write_text(change.after)
     for name in ("csrc/a", "csrc/b"):
         built(tmp_path, f"{name}.cu", "-c", "-o", f"{name}.o")
-    joined = ["ld", "-r", "csrc/a.o", "csrc/b.o", "-o", "both.o"]
-    assert subprocess.run(joined, cwd=tmp_path, check=False, timeout=60).returncode == 0
+    ran(["ld", "-r", "csrc/a.o", "csrc/b.o", "-o", "both.o"], tmp_path)
 
 
 def test_a_winner_with_flags_of_its_own_and_no_machine_code_is_left_out() -> None:
@@ -85,9 +83,7 @@ def test_the_include_comes_behind_the_others(text: str, before: str) -> None:
 def test_a_hosts_compiler_passes_over_the_header(tmp_path: Path) -> None:
     (tmp_path / "scale.h").write_text(patched(LaunchingFile("csrc/a.cu", USERS)).changes[0].after)
     (tmp_path / "a.cpp").write_text('#include "scale.h"\nint main() { return 0; }\n')
-    command = ["c++", "-fsyntax-only", "-Wall", "-Werror", "a.cpp"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
-    assert ended.returncode == 0, ended.stderr.decode()
+    ran(["c++", "-fsyntax-only", "-Wall", "-Werror", "a.cpp"], tmp_path)
 
 
 DELIVERED = """\

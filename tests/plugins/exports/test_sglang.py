@@ -98,9 +98,6 @@ def test_nvcc_builds_it_too(tmp_path, monkeypatch):
         module.tuned(on_host(16, 64), on_host(16, 128))
 
 
-# -- the Python module, with stand-ins for what it takes from SGLang ---------------------------------------
-
-
 def imported(folder, artefact, monkeypatch, functions):
     """The exported module, with `load_jit` and `register_custom_op` of this test."""
     torch = need("torch")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import os
 import shutil
 import string
-import subprocess
 import sys
 import sysconfig
 from dataclasses import replace
@@ -17,6 +15,7 @@ import pytest
 
 from tests.core.deliver.programs import read_program
 from tests.plugins.exports import operators, silu, torch_stand_in
+from tests.plugins.exports.programs import failing, ran
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver.expr_text import c_text
 from tunesmith.plugins.exports import python_package, sglang, vllm
@@ -46,9 +45,7 @@ def made_up():
 
 def checked(source: Path, *more: Path, flags: tuple[str, ...] = ("-Wextra",)) -> None:
     folders = [f"-I{folder}" for folder in (INCLUDE, sysconfig.get_paths()["include"], *more)]
-    command = [str(CXX), "-std=c++17", "-Wall", "-Werror", *flags, "-fsyntax-only", *folders, str(source)]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
-    assert got.returncode == 0, got.stderr
+    ran([CXX, "-std=c++17", "-Wall", "-Werror", *flags, "-fsyntax-only", *folders, source])
 
 
 @needs_compiler
@@ -81,16 +78,8 @@ def test_what_does_not_fit_is_refused_in_words(tmp_path):
     (tmp_path / f"{call.name}_tensors.h").write_bytes(call.header)
     (tmp_path / "check.cpp").write_text(_CHECK.replace("@", call.name))
     program = tmp_path / "check"
-    command = [CXX, "-std=c++17", f"-I{INCLUDE}", "check.cpp", f"{call.name}.cpp", "-o", program]
-    # Not in the environment of the tests, which has what PoCL's linker needs.
-    plain = {"PATH": os.environ["PATH"]}
-    got = subprocess.run(
-        command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=110, check=False
-    )
-    assert got.returncode == 0, got.stderr
-    environment = {"CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=environment, check=True)
-    lines = done.stdout.splitlines()
+    ran([CXX, "-std=c++17", f"-I{INCLUDE}", "check.cpp", f"{call.name}.cpp", "-o", program], tmp_path)
+    lines = ran([program], CUDA_VISIBLE_DEVICES="").stdout.splitlines()
     assert lines[0] == "16 64: fine"
     assert lines[1] == (
         "16 64: silu_and_mul: input has the shape [tokens, 2 * d], which is [16, 128] for tokens = 16, d = 64"
@@ -110,10 +99,8 @@ def test_a_package_is_built_without_what_it_cannot_have(tmp_path):
     silu.written(python_package.native_files(MADE["silu"]()), tmp_path)
     (tmp_path / "tuned_silu_and_mul.py").write_text("")
     command = [sys.executable, "setup.py", "--quiet", "build"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    wanted = {**os.environ, "TUNESMITH_NATIVE": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=wanted, capture_output=True, text=True, check=False)
+    ran(command, tmp_path)
+    done = failing(command, tmp_path, TUNESMITH_NATIVE="1")
     assert done.returncode != 0
     assert "torch" in done.stderr
 

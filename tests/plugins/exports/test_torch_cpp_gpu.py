@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -14,20 +13,14 @@ import pytest
 
 from tests.frameworks import absent, need
 from tests.plugins.exports import operators, silu
+from tests.plugins.exports.programs import ran
+from tests.plugins.exports.torch_arrays import REFUSED, capability, close, empty, expected, given, torch
 from tunesmith.plugins.exports import python_package, vllm
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
-torch = need("torch")
-if not torch.cuda.is_available():
-    absent("torch", "it sees no CUDA device")
 cpp_extension = need("torch.utils.cpp_extension")
 if shutil.which("ninja") is None or shutil.which("g++") is None or cpp_extension.CUDA_HOME is None:
     absent("nvcc", "there is no ninja, no g++ or no CUDA toolkit here")
-
-
-def capability():
-    major, minor = torch.cuda.get_device_capability()
-    return 10 * major + minor
 
 
 def imported(folder, name):
@@ -36,20 +29,6 @@ def imported(folder, name):
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def given(tokens=16, d=64):
-    torch.manual_seed(tokens + d)
-    return torch.randn(tokens, 2 * d, device="cuda", dtype=torch.float16)
-
-
-def expected(x, bonus=0):
-    left, right = x.float().chunk(2, dim=-1)
-    return torch.nn.functional.silu(left) * right + bonus
-
-
-def close(found, wanted):
-    torch.testing.assert_close(found.float(), wanted, rtol=2e-3, atol=0.15)  # halves near 200 are 1/8 apart
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +42,7 @@ def tuned(tmp_path_factory):
 @pytest.mark.parametrize(("tokens", "d", "bonus"), [(16, 64, 200), (33, 128, 100), (33, 12, 0), (1, 8, 100)])
 def test_the_entry_for_the_sizes_serves(tuned, tokens, d, bonus):
     x = given(tokens, d)
-    out = torch.empty(tokens, d, device="cuda", dtype=torch.float16)
+    out = empty(tokens, d)
     assert tuned.silu_and_mul_tuned(out, x) is None
     close(out, expected(x, bonus))
     tuned.silu_and_mul_tuned_original(out, x)
@@ -85,7 +64,7 @@ def test_compiled_code_sees_what_is_written(tuned):
 
 
 def test_a_graph_replays_it_with_new_inputs(tuned):
-    x, out = given(64, 256), torch.empty(64, 256, device="cuda", dtype=torch.float16)
+    x, out = given(64, 256), empty(64, 256)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         tuned.silu_and_mul_tuned(out, x)
@@ -106,12 +85,11 @@ def test_what_is_not_loaded_yet_may_be_captured(tuned):
         "with torch.cuda.graph(g):\n    t.silu_and_mul_tuned(y, x)\n"
         "g.replay(); torch.cuda.synchronize(); print(round(float(y[0, 0])))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
-    assert done.stdout.strip() == "101", done.stderr
+    assert ran([sys.executable, "-c", code], folder).stdout.strip() == "101"
 
 
 def test_it_is_queued_on_the_current_stream(tuned):
-    x, out = given(4096), torch.empty(4096, 64, device="cuda", dtype=torch.float16)
+    x, out = given(4096), empty(4096)
     tuned.silu_and_mul_tuned(out, x)
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()) as _:
@@ -124,7 +102,7 @@ def test_it_is_queued_on_the_current_stream(tuned):
 
 
 def test_a_new_thread_may_call_it(tuned):
-    x, out = given(), torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    x, out = given(), empty()
     failed = []
 
     def work():
@@ -143,42 +121,31 @@ def test_a_new_thread_may_call_it(tuned):
 
 def test_arrays_as_they_were_not_verified_get_the_original(tuned):
     flat = torch.randn(16 * 128 + 1, device="cuda", dtype=torch.float16)
-    x, out = flat[1:].view(16, 128), torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    x, out = flat[1:].view(16, 128), empty()
     tuned.silu_and_mul_tuned(out, x)
     close(out, expected(x))
 
 
 def test_autograd_notices_what_is_written(tuned):
-    out = torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    out = empty()
     before = out._version
     tuned.silu_and_mul_tuned(out, given())
     assert out._version > before
 
 
 def test_nothing_to_do_is_done(tuned):
-    empty = torch.empty(0, 64, device="cuda", dtype=torch.float16)
-    tuned.silu_and_mul_tuned(empty, torch.empty(0, 128, device="cuda", dtype=torch.float16))
+    tuned.silu_and_mul_tuned(empty(0), empty(0, 128))
 
 
 def test_pytorchs_own_check_passes(tuned):
-    out = torch.empty(24, 64, device="cuda", dtype=torch.float16)
+    out = empty(24)
     tests = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
     torch.library.opcheck(torch.ops._C.silu_and_mul_tuned.default, (out, given(24)), test_utils=tests)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: given().float(), TypeError, "float16, got float32: convert"),
-        (lambda: given()[None], ValueError, "2 axes, got 3"),
-        (lambda: given(128, 8).t(), ValueError, "contiguous"),
-        (lambda: given(16, 128)[:, ::2], ValueError, "contiguous"),
-        (lambda: given().cpu(), ValueError, "runs on a CUDA device, got a tensor on cpu as input"),
-        (lambda: given()[:, :127], ValueError, "shapes agree"),
-    ],
-)
+@pytest.mark.parametrize(("make", "error", "words"), REFUSED)
 def test_what_does_not_fit_is_refused(tuned, make, error, words):
-    out = torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    out = empty()
     with pytest.raises(error, match=words):
         tuned.silu_and_mul_tuned(out, make())
     tuned.silu_and_mul_tuned(out, given())
@@ -190,7 +157,7 @@ def test_on_a_device_that_no_run_was_made_on_the_original_serves_and_a_note_is_g
     artefact = silu.artefact(replace(made, dispatch=replace(made.dispatch, problem="silu_elsewhere")))
     silu.written(vllm.TARGET.export(artefact).files, tmp_path)
     module = imported(tmp_path, "silu_elsewhere_tuned")
-    out = torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    out = empty()
     for x in (given(), given() + 1):
         module.silu_elsewhere_tuned(out, x)
         close(out, expected(x))
@@ -200,9 +167,6 @@ def test_on_a_device_that_no_run_was_made_on_the_original_serves_and_a_note_is_g
         f"silu_elsewhere was tuned on {made.dispatch.architecture}; on sm_{capability()} its original serves"
     )
     assert capfd.readouterr().err.count(note) == 1
-
-
-# -- built with the package ---------------------------------------------------------------------------------
 
 
 def renamed():
@@ -221,10 +185,7 @@ def built(tmp_path_factory):
         (own / package).mkdir(parents=True)
         (own / package / "__init__.py").write_text("import torch\nfrom . import _native\n")
         silu.written(python_package.native_files(artefact), own)
-        command = [sys.executable, "setup.py", "build_ext", "--inplace"]
-        environment = {**os.environ, "TUNESMITH_NATIVE": "1"}
-        done = subprocess.run(command, cwd=own, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        ran([sys.executable, "setup.py", "build_ext", "--inplace"], own, 500, TUNESMITH_NATIVE="1")
         sys.path.insert(0, str(own))
     import tuned_silu_native
     import tuned_sum
@@ -238,7 +199,7 @@ def test_the_native_operators_serve(built):
     x = given()
     close(built.tuned_silu_native.silu_native(x), expected(x, 200))
     close(built.tuned_silu_native.silu_native_original(input=x), expected(x))
-    out = torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    out = empty()
     built.tuned_silu_native.silu_native_out(out, x)
     close(out, expected(x, 200))
     built.tuned_silu_native.silu_native_original_out(out, x)
@@ -265,7 +226,5 @@ def test_without_what_it_needs_the_package_is_installed_without_it(tmp_path):
     silu.written(python_package.native_files(silu.artefact(silu.result(capability()))), tmp_path)
     (tmp_path / "tuned_silu_and_mul").mkdir()
     (tmp_path / "csrc" / "torch_op.cpp").write_text("#error not here\n")
-    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = ran([sys.executable, "setup.py", "build_ext", "--inplace"], tmp_path, 500)
     assert "installed without _native" in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 import threading
 import warnings
@@ -11,18 +10,19 @@ import warnings
 import pytest
 
 from tests.frameworks import absent, need
+from tests.plugins.exports.programs import ran
 from tests.plugins.exports.silu import artefact, result, written
+from tests.plugins.exports.torch_arrays import REFUSED, capability, close, empty, expected, given, torch
+from tunesmith.deliver.runtime.operator import Operator, delivered_in
 from tunesmith.plugins.exports import python_package
 
 pytestmark = pytest.mark.gpu
-torch = need("torch")
-if not torch.cuda.is_available():
-    absent("torch", "it sees no CUDA device")
 
 
-def capability() -> int:
-    major, minor = torch.cuda.get_device_capability()
-    return 10 * major + minor
+def exported(target, folder, made=None) -> str:
+    """Where the data of the one result lie."""
+    written(target.write(artefact(made or result(capability()))), folder)
+    return str(folder / "tuned_silu_and_mul" / "data" / "0")
 
 
 @pytest.fixture(scope="module")
@@ -36,20 +36,6 @@ def package(tmp_path_factory):
         sys.path.remove(str(folder))
 
 
-def given(tokens=16, d=64, dtype=torch.float16):
-    torch.manual_seed(tokens + d)
-    return torch.randn(tokens, 2 * d, device="cuda", dtype=dtype)
-
-
-def expected(x, bonus=0):
-    left, right = x.float().chunk(2, dim=-1)
-    return torch.nn.functional.silu(left) * right + bonus
-
-
-def close(found, wanted):
-    torch.testing.assert_close(found.float(), wanted, rtol=2e-3, atol=0.15)  # halves near 200 are 1/8 apart
-
-
 @pytest.mark.parametrize(
     ("tokens", "d", "bonus"), [(16, 64, 200), (33, 128, 100), (33, 12, 0), (2048, 1024, 0), (1, 8, 100)]
 )
@@ -57,7 +43,7 @@ def test_the_entry_for_the_sizes_serves(package, tokens, d, bonus):
     x = given(tokens, d)
     close(package.silu_and_mul(x), expected(x, bonus))
     close(package.original(x), expected(x))
-    out = torch.empty(tokens, d, device="cuda", dtype=torch.float16)
+    out = empty(tokens, d)
     assert package.silu_and_mul_out(out, x) is None
     close(out, expected(x, bonus))
     package.original_out(out, x)
@@ -93,7 +79,7 @@ def test_it_is_queued_on_the_current_stream(package):
 
 def test_a_graph_replays_it_with_new_inputs(package):
     x = given(64, 256)
-    out = torch.empty(64, 256, device="cuda", dtype=torch.float16)
+    out = empty(64, 256)
     package.prepare()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -116,8 +102,7 @@ def test_what_is_not_loaded_yet_may_be_captured(tmp_path):
         "with torch.cuda.graph(g):\n    y = t.silu_and_mul(x)\n"
         "g.replay(); torch.cuda.synchronize(); print(round(float(y[0, 0])))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.strip() == "101", done.stderr
+    assert ran([sys.executable, "-c", code], tmp_path).stdout.strip() == "101"
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -148,7 +133,7 @@ def test_compiled_code_sees_what_is_changed_in_place(package):
 
 def test_operators_pass_pytorchs_own_check(package):
     x = given(24, 64)
-    out = torch.empty(24, 64, device="cuda", dtype=torch.float16)
+    out = empty(24)
     tests = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
     torch.library.opcheck(torch.ops.tuned_silu_and_mul.silu_and_mul.default, (x,), test_utils=tests)
     torch.library.opcheck(torch.ops.tuned_silu_and_mul.silu_and_mul_out.default, (out, x), test_utils=tests)
@@ -176,20 +161,10 @@ def test_sizes_outside_the_contract_get_the_original(package):
 
 
 def test_nothing_to_do_is_done(package):
-    assert package.silu_and_mul(torch.empty(0, 128, device="cuda", dtype=torch.float16)).shape == (0, 64)
+    assert package.silu_and_mul(empty(0, 128)).shape == (0, 64)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: given(dtype=torch.float32), TypeError, "float16, got float32: convert"),
-        (lambda: given()[None], ValueError, "2 axes, got 3"),
-        (lambda: given(128, 8).t(), ValueError, "contiguous"),
-        (lambda: given(16, 128)[:, ::2], ValueError, "contiguous"),
-        (lambda: given().cpu(), ValueError, "runs on a CUDA device, got a tensor on cpu"),
-        (lambda: given()[:, :127], ValueError, "shapes agree"),
-    ],
-)
+@pytest.mark.parametrize(("make", "error", "words"), REFUSED)
 def test_what_does_not_fit_is_refused(package, make, error, words):
     with pytest.raises(error, match=words):
         package.silu_and_mul(make())
@@ -199,7 +174,7 @@ def test_what_does_not_fit_is_refused(package, make, error, words):
 
 def test_an_output_of_another_shape_is_refused(package):
     with pytest.raises(ValueError, match="shapes agree"):
-        package.silu_and_mul_out(torch.empty(16, 63, device="cuda", dtype=torch.float16), given())
+        package.silu_and_mul_out(empty(16, 63), given())
 
 
 def test_threads_may_call_it_at_once(package):
@@ -223,13 +198,11 @@ def test_threads_may_call_it_at_once(package):
 
 def test_an_unknown_device_gets_the_original_compiled_here(tmp_path):
     """As where the result is another architecture's: what is compiled is the original, and one warning."""
-    from tunesmith.deliver.runtime.operator import Operator, delivered_in
     from tunesmith.deliver.runtime.torch_op import TorchCalls
 
     other = 100 if capability() != 100 else 90
-    files = python_package.TORCH.write(artefact(result(other, binaries=False)))
-    folder = written(files, tmp_path) / "tuned_silu_and_mul" / "data" / "0"
-    calls = TorchCalls(Operator([delivered_in(str(folder))]))
+    folder = exported(python_package.TORCH, tmp_path, result(other, binaries=False))
+    calls = TorchCalls(Operator([delivered_in(folder)]))
     x = given()
     with pytest.warns(RuntimeWarning, match="its original serves"):
         close(calls(x), expected(x))
@@ -247,12 +220,9 @@ def test_a_second_device_is_used_where_the_arrays_lie(package):
 def test_cupys_arrays(tmp_path):
     cupy = need("cupy")
     from tunesmith.deliver.runtime.cupy_op import CupyCalls
-    from tunesmith.deliver.runtime.operator import Operator, delivered_in
-    from tunesmith.plugins.exports import python_package
 
-    files = python_package.CUPY.write(artefact(result(capability())))
-    folder = written(files, tmp_path) / "tuned_silu_and_mul" / "data" / "0"
-    calls = CupyCalls(Operator([delivered_in(str(folder))]))
+    folder = exported(python_package.CUPY, tmp_path)
+    calls = CupyCalls(Operator([delivered_in(folder)]))
     x = given()
     found = calls(cupy.from_dlpack(x))
     close(torch.from_dlpack(found), expected(x, 200))
@@ -265,15 +235,12 @@ def test_arrays_on_a_stream_of_cuda_core(tmp_path):
     if not hasattr(core, "Device"):
         absent("cuda.core", "before 0.5 it is elsewhere")
     from tunesmith.deliver.runtime.cuda_core_op import CudaCoreCalls
-    from tunesmith.deliver.runtime.operator import Operator, delivered_in
-    from tunesmith.plugins.exports import python_package
 
-    files = python_package.CUDA_CORE.write(artefact(result(capability())))
-    folder = written(files, tmp_path) / "tuned_silu_and_mul" / "data" / "0"
-    calls = CudaCoreCalls(Operator([delivered_in(str(folder))]))
+    folder = exported(python_package.CUDA_CORE, tmp_path)
+    calls = CudaCoreCalls(Operator([delivered_in(folder)]))
     device = core.Device()
     device.set_current()
-    x, out = given(), torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    x, out = given(), empty()
     torch.cuda.synchronize()
     stream = device.create_stream()
     calls(stream, out, x)

@@ -62,10 +62,7 @@ def desk_in(folder: Path, *bounds: Path) -> Desk:
 
 
 def talk(
-    server: Any,
-    roots: Sequence[Path] | None,
-    script: Callable[[Agent], Awaitable[None]],
-    mode: str = "auto",
+    server: Any, roots: Sequence[Path] | None, script: Callable[[Agent], Awaitable[None]], mode: str = "auto"
 ) -> None:
     """`roots` None: a client that cannot say. In mode legacy it speaks the protocol of 2025."""
 

@@ -13,8 +13,9 @@ import pytest
 from tests.samples import started
 from tunesmith.plugins.studies.plan import Planned
 from tunesmith.plugins.watch.following import FoundRun, RunFilter, RunsBelow
+from tunesmith.plugins.watch.server import resolve_served
 from tunesmith.run.events import Recorded
-from tunesmith.run.folder import FLEET
+from tunesmith.run.folder import FLEET, JOURNAL
 from tunesmith.run.journal import encode_record
 
 REPORT = '{"finished": true, "headline": "2.50×", "version": 9}'
@@ -90,12 +91,17 @@ def test_what_is_listed_can_be_named(root: Path) -> None:
     assert RunsBelow(root).run("cmp/runs/scale/template-1") == root / "cmp" / "runs" / "scale" / "template-1"
 
 
-def test_runs_of_a_fleet_lie_one_beside_another(root: Path) -> None:
-    (root / "many").mkdir()
-    (root / "many" / FLEET).write_text("{}")
-    a_run(root / "many" / "runs" / "scale-1", changed=100)
-    found = RunsBelow(root).runs()[-1]
-    assert (found.name, found.comparison) == ("many/runs/scale-1", "many")
+def test_runs_of_a_fleet_are_found_by_its_folder_and_by_their_own(tmp_path: Path) -> None:
+    run = tmp_path / "elsewhere" / "night" / "runs" / "op@gpu+expert"
+    run.mkdir(parents=True)
+    (run / JOURNAL).write_bytes(b"")
+    fleet = run.parents[1]
+    (fleet / FLEET).write_bytes(b"{}")
+    for named, first in ((fleet, ""), (run, "night/runs/op@gpu+expert")):
+        runs, opened = resolve_served(tmp_path / "tunesmith-runs", named)
+        assert opened == first
+        assert [found.name for found in runs.runs()] == ["night/runs/op@gpu+expert"]
+        assert [found.comparison for found in runs.runs()] == ["night"]
 
 
 def test_one_run_alone(root: Path) -> None:

@@ -254,9 +254,6 @@ def test_a_report_of_a_live_run_is_the_same_read_bit_by_bit(
     assert "the journal was changed at line 4" in broken
 
 
-# -- the command ------------------------------------------------------------------------------------------
-
-
 def test_what_is_served_by_what_is_named(root: Path, tmp_path: Path) -> None:
     runs, first = resolve_served(root, None)
     assert (runs.root, first, len(runs.runs())) == (root.resolve(), "", 1)

@@ -10,24 +10,26 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import resources
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
-from jinja2 import Environment, StrictUndefined
-
-from tunesmith.deliver.artefact import Artefact, DeviceResult, bytes_of, describe_argument, is_written
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment
+from tunesmith.deliver.artefact import (
+    Artefact,
+    DeviceResult,
+    bytes_of,
+    describe_argument,
+    is_written,
+)
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment, template_macros
 from tunesmith.deliver.runtime.operator import untuned_note
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, Undefined, parse_expr, real_code
 
-# -- A result's names and values in C++: parameters, literals, comments, machine code as words.
-
-
+# A result's names and values in C++: parameters, literals, comments, machine code as words.
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
 
@@ -76,13 +78,12 @@ def c_name(name: str, prefix: str = "arg") -> str:
 def is_as_tuned(argument: DispatchArgument) -> str:
     """Compared as the kernel would get them: what a narrow type makes of both is what decides."""
     kind, passed, given = C_TYPES[argument.type][0], passed_as(argument), c_name(argument.name)
-    value = argument.value
-    try:
-        literal = (
-            c_code(parse_expr(parse_expr(value).evaluate({})), {}) if isinstance(value, str) else repr(value)
-        )
-    except Undefined:
-        return "false"  # nothing equals it
+    literal = repr(argument.value)
+    if isinstance(argument.value, str):
+        try:
+            literal = c_code(parse_expr(parse_expr(argument.value).evaluate({})), {})
+        except Undefined:
+            return "false"  # nothing equals it
     literal = f"static_cast<{passed}>({literal})"
     if kind == passed:
         return f"{given} == {literal}"
@@ -163,7 +164,7 @@ def _cpp_pointer_type(argument: DispatchArgument) -> str:
     return f"const {kind}*" if argument.role == "input" else f"{kind}*"
 
 
-# -- The two interfaces to a CUDA device that delivered C++ is written for, and the code that each needs.
+# The two interfaces to a CUDA device that delivered C++ is written for, and the code that each needs.
 
 
 def read_cuda_resource(name: str) -> str:
@@ -275,15 +276,9 @@ class _HostPlan:
     served: list[str] = field(default_factory=list)  # devices with an original of their own
 
 
-@cache
-def _load_host_template() -> Any:
-    """The macros of `cuda_host.j2`, C++ with holes."""
-    environment = Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
-    )
-    environment.globals |= {"comment": format_comment, "image_text": image_text, "unused_text": unused_text}
-    environment.globals["PREPARES"] = PREPARES
-    return environment.from_string(read_cuda_resource("cuda_host.j2")).module
+def _host_macros() -> Any:
+    known = {"image_text": image_text, "unused_text": unused_text, "PREPARES": PREPARES}
+    return template_macros("tunesmith.deliver.cuda", "cuda_host.j2", **known)
 
 
 @dataclass
@@ -291,6 +286,7 @@ class HostProgram:
     """`lines` in the order in which they are tried; of several devices one after the other. Originals come
     last again; `elsewhere`, the newest PTX first, serves on devices that no line is for."""
 
+    prepares: ClassVar = PREPARES
     artefact: Artefact
     api: CudaApi
     lines: list[DispatchLine] = field(default_factory=list)
@@ -356,11 +352,9 @@ class HostProgram:
     def declaration(self, name: str) -> str:
         return f"{self.api.status} {name}({self.taken})"
 
-    # -- the text -----------------------------------------------------------------------------------
-
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
-        return str(_load_host_template().program(self, self._plan()))
+        return str(_host_macros().program(self, self._plan()))
 
     def _plan(self) -> _HostPlan:
         plan = _HostPlan([line for line in self.lines if not line.address])
@@ -404,7 +398,7 @@ class HostProgram:
         if when.names or not when.holds({}):
             name = f"serves_{'original' if block is None else block}_{number}"
             holds = c_code(when, self.sizes)
-            plan.functions.append(str(_load_host_template().condition(self, name, line.entry.when, holds)))
+            plan.functions.append(str(_host_macros().condition(self, name, line.entry.when, holds)))
             needed.append(f"{name}({', '.join(self.sizes.values())})")
         needed += self._scratch_as_tuned(line.entry, indent) if line.is_tuned else []
         if line.may_fail:
@@ -422,7 +416,7 @@ class HostProgram:
         note = untuned_note(self.artefact.problem.replace("\0", ""), known, "\0", words)
         before, _, after = note.partition("\0")
         numbers = (0, *(dispatch.capability for dispatch in results))
-        return str(_load_host_template().note(numbers, c_text(before), c_text(after)))
+        return str(_host_macros().note(numbers, c_text(before), c_text(after)))
 
     def _as_tuned(self) -> str:
         """Whether scalars, alignment and memory are as they were when it was verified."""
@@ -484,9 +478,7 @@ class HostProgram:
             }
             for number, launch in enumerate(entry.launches)
         ]
-        return str(
-            _load_host_template().run(self, name, line, list(map(address, kernels)), scalars, launches)
-        )
+        return str(_host_macros().run(self, name, line, list(map(address, kernels)), scalars, launches))
 
     def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
         """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
@@ -497,8 +489,6 @@ class HostProgram:
             return given, ""
         name = c_name(argument.name, "value")
         return name, f"    const {kind} {name} = static_cast<{kind}>({given});\n"
-
-    # -- where kernels come from --------------------------------------------------------------------
 
     def fill(self, complete: Callable[[DispatchLine], DispatchLine]) -> None:
         """Lines for all that the runs delivered, each as it is completed."""

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.deliver.artefact import Artefact, DeviceResult
 from tunesmith.deliver.cuda.host import RULE, RUNTIME, Address, DispatchLine, HostProgram
-from tunesmith.deliver.cuda.source import NamespacedSource, Unfit, namespace_source, pop_macro, push_macro
+from tunesmith.deliver.cuda.source import (
+    NamespacedSource,
+    Unfit,
+    namespace_source,
+    pop_macro,
+    push_macro,
+    unnamed_lines,
+)
 from tunesmith.deliver.expr_text import format_comment
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry, headers_of
 
@@ -33,8 +40,9 @@ class SourceUnit:
         name = self.entries.setdefault(entry, f"tunesmith_entry_{len(self.entries)}")
         return f"{self.namespace}::{name}"
 
-    def written(self, before: str, outer: str, file: str, entry: str) -> str:
-        """What is in the file before it, and the source; `entry` says how an address is given a name."""
+    def written(self, before: str, outer: str, file: str, entry: str, names_files: bool = True) -> str:
+        """What is in the file before it, and the source; `entry` says how an address is given a name.
+        `names_files`: whether lines are counted by the names of their files, or as numbers alone."""
         text = before + "".join(f"{push_macro(name)}\n" for name in self.section.macros)
         # Two line ends: the source may close with a backslash.
         text += f"namespace {outer} {{ namespace {self.namespace} {{\n{self.section.text}\n\n"
@@ -42,7 +50,8 @@ class SourceUnit:
         for own, name in self.entries.items():
             # Inside, because an entry may name the source's own types and macros.
             text += entry.format(name=name, address=f"(const void*)&{bare_name(own)}")
-        return text + "}}\n" + "".join(f"{pop_macro(name)}\n" for name in reversed(self.section.macros))
+        text += "}}\n" + "".join(f"{pop_macro(name)}\n" for name in reversed(self.section.macros))
+        return text if names_files else unnamed_lines(text)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 from tunesmith.backends.cuda.compile import COMPILERS, cuda_compilers
 from tunesmith.backends.cuda.cubin import Refused, check_entries
@@ -78,13 +78,22 @@ def _for_older_drivers(text: bytes, capability: int, version: str) -> tuple[byte
     return text[: language.start()] + older + text[language.end() :], _OLD_DRIVER
 
 
+class EntryBuild(TypedDict):
+    """How NVRTC is called for an entry: its options, headers beside the entry's own, and what an architecture
+    has behind its number."""
+
+    options: list[str]
+    headers: dict[str, str]
+    suffix: str
+
+
 def builds_of(
     entries: Sequence[DispatchEntry], files: Mapping[str, bytes], architecture: str
-) -> list[dict[str, Any]]:
+) -> list[EntryBuild]:
     """How NVRTC compiles each entry where no binary fits: the runtime knows neither nvcc's flags nor the
     standard's headers that NVRTC lacks."""
     capability = int(re.sub(r"\D", "", architecture) or 0)
-    builds: list[dict[str, Any]] = []
+    builds: list[EntryBuild] = []
     for entry in entries:
         source = files[entry.file].decode(errors="surrogatepass")
         headers = headers_of(entry, files)
@@ -94,11 +103,8 @@ def builds_of(
             builds.append({"options": list(entry.flags), "headers": {}, "suffix": ""})
             continue
         options = [o for o in flags.nvrtc if "gpu-architecture" not in o and o != "--ptxas-options=-v"]
-        builds.append(
-            {
-                "options": [*options, *(f"--pre-include={name}" for name in pre_included(source, headers))],
-                "headers": dict(standard_headers(source, headers)),
-                "suffix": flags.architecture.removeprefix(f"sm_{capability}"),
-            }
-        )
+        options += [f"--pre-include={name}" for name in pre_included(source, headers)]
+        suffix = flags.architecture.removeprefix(f"sm_{capability}")
+        added = dict(standard_headers(source, headers))
+        builds.append({"options": options, "headers": added, "suffix": suffix})
     return builds

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tunesmith.problem.template import plain_name
-from tunesmith.source.lex import Directive, blank_elements, first_word
-from tunesmith.source.lex import find_directives as directives_in
+from tunesmith.source.lex import Directive, blank_elements, find_directives, first_word
 
 _SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
 _LINE = re.compile(r"(\d+)(?:\s+\"([^\"\n]*)\")?")
@@ -70,17 +69,27 @@ def namespace_source(
     plain = blank_elements(text, _HIDDEN)
     if foreign := _FOREIGN.search(plain):
         raise Unfit(f"it adds to namespace {foreign[1]}, which it could not from within another")
-    directives = tuple(directives_in(text))
-    if asked := {name for each in (plain, *entries) for name in _GLOBAL.findall(each)}:
-        own = asked & _global_names(plain, directives)
-        if own:
-            raise Unfit(f"it names its own ::{min(own)} as global, which within a namespace it is not")
+    directives = tuple(find_directives(text))
+    asked = {name for each in (plain, *entries) for name in _GLOBAL.findall(each)}
+    if asked and (declared := asked & _global_names(plain, directives)):
+        raise Unfit(f"it names its own ::{min(declared)} as global, which within a namespace it is not")
     changed = (_macro_name(d) for d in directives if d.word in ("define", "undef"))
     return NamespacedSource(
         includes=_include_directives(directives),
         text=f'#line 1 "{plain_name(file)}"\n{_own_linkage(text)}',
         macros=tuple(dict.fromkeys(name for name in changed if name)),
     )
+
+
+def unnamed_lines(text: str) -> str:
+    """With #line as numbers alone, which asserts have in their code: a build takes a file that it names for
+    one that this is made from, and as it is not here would build everything again each time."""
+    done, pieces = 0, list[str]()
+    for directive in find_directives(text):
+        if directive.word == "line" and '"' in directive.rest:
+            pieces += [text[done : directive.start], "#line " + directive.rest.partition('"')[0].strip()]
+            done = directive.end
+    return "".join([*pieces, text[done:]])
 
 
 def push_macro(name: str) -> str:
@@ -112,7 +121,7 @@ class _Headers:
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers
         self.room = MOST_CHARACTERS
-        self.directives = cache(lambda text: tuple(directives_in(text)))
+        self.directives = cache(lambda text: tuple(find_directives(text)))
         self.open: list[str] = []
         # For each condition that is open, what was written since: further down it need not be written again.
         self.settled: list[set[str]] = [set()]
@@ -198,28 +207,16 @@ def _include_directives(directives: Sequence[Directive]) -> str:
                 lines += [push_macro(name)] if always[name] else []
             if not always[name]:
                 # Kept from here on and not from the start: until here a system header may have defined it.
-                lines += [
-                    f"#ifndef {_changed_marker(name)}",
-                    f"#define {_changed_marker(name)}",
-                    push_macro(name),
-                    "#endif",
-                ]
+                marker = f"TUNESMITH_CHANGED_{name}"
+                lines += [f"#ifndef {marker}", f"#define {marker}", push_macro(name), "#endif"]
         depth += (directive.word in _OPENS) - (directive.word == "endif")
         lines.append(f"#{directive.word} {directive.rest}".rstrip())
     lines += ["#endif"] * depth
     for name, sure in always.items():
-        marked = (
-            f"#ifdef {_changed_marker(name)}",
-            f"#undef {_changed_marker(name)}",
-            pop_macro(name),
-            "#endif",
-        )
-        lines += [pop_macro(name)] if sure else marked
+        marker = f"TUNESMITH_CHANGED_{name}"
+        changed = [f"#ifdef {marker}", f"#undef {marker}", pop_macro(name), "#endif"]
+        lines += [pop_macro(name)] if sure else changed
     return "".join(f"{line}\n" for line in lines)
-
-
-def _changed_marker(name: str) -> str:
-    return f"TUNESMITH_CHANGED_{name}"
 
 
 def _own_linkage(text: str) -> str:

@@ -57,9 +57,7 @@ from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.state import State
 from tunesmith.source.lex import CPP
 
-# -- What the page of a run shows beside its report: the kernels' texts, and what was said with models.
-
-
+# What the page of a run shows beside its report: the kernels' texts, and what was said with models.
 MOST_KERNELS = 4
 MOST_LINES, MOST_TEXT = 2500, 200_000  # of a kernel: beyond it a comparison takes too long
 KERNEL_ROOM = 160_000  # characters of markup, for all comparisons together
@@ -148,17 +146,14 @@ def _writing_steps(templates: Templates, state: State, config: dict[str, int]) -
     """The rounds that the template of a configuration goes back to."""
     known = {c.id: c for c in state.candidates}
     won = (v.outcome.trial.config for v in state.verified)
-    own = next((known.get(c.candidate) for c in won if c is not None and c.as_dict() == config), None)
+    at = next((known.get(c.candidate) for c in won if c is not None and c.as_dict() == config), None)
     found: list[WritingStep] = []
-    while own is not None and own.drafted is not None and len(found) < len(known):
-        decision = state.decided[own.round].branch(own.branch)
-        number = sum(d.decision == "refactor" for d in state.decided[: own.round + 1])
-        found.append(WritingStep(number, templates.text(own)))
-        own = known.get(decision.candidate) if decision.candidate else None
+    while at is not None and at.drafted is not None and len(found) < len(known):
+        decision = state.decided[at.round].branch(at.branch)
+        number = sum(d.decision == "refactor" for d in state.decided[: at.round + 1])
+        found.append(WritingStep(number, templates.text(at)))
+        at = known.get(decision.candidate) if decision.candidate else None
     return tuple(reversed(found))
-
-
-# -- kernels ------------------------------------------------------------------------------------------------
 
 
 def kernels_markup(texts: PageTexts, reasons: Callable[[PageKernel], KernelReasons]) -> Iterator[Markup]:
@@ -238,26 +233,20 @@ def _kernels_side_by_side(before: PageKernel, after: PageKernel, reasons: _Reaso
     longest = max((before.text, after.text), key=len)
     if len(longest) > MOST_TEXT or longest.count("\n") > MOST_LINES or room <= 0:
         return join_markup([head, html_element("p", "It is too long to be compared here; read the file.")])
-    rows, changed = _comparison_rows(
-        _coloured_source_lines(before.text), _coloured_source_lines(after.text), reasons, room
-    )
-    names = (("before: ", before.name), ("after: ", after.name))
-    columns = [
-        html_element("th", text, scope="col", class_=own)
-        for word, name in names
-        for text, own in (("line", "no"), (f"{word}{truncate_text(name, 200)}", ""))
-    ]
-    columns.append(html_element("th", "why", scope="col", class_="why"))
+    left, right = (coloured_lines(strip_controls(kernel.text)) for kernel in (before, after))
+    rows, changed = _comparison_rows(left, right, reasons, room)
+    names = [f"before: {truncate_text(before.name, 200)}", f"after: {truncate_text(after.name, 200)}"]
+    heads = (("line", "no"), (names[0], ""), ("line", "no"), (names[1], ""), ("why", "why"))
+    columns = [html_element("th", text, scope="col", class_=kind) for text, kind in heads]
     caption = html_element("caption", f"Side by side: {format_count(changed, 'line')} changed (− and +)")
-    table = html_element(
-        "table", caption, html_element("thead", html_element("tr", *columns)), rows, class_="code"
-    )
-    own = {"role": "region", "aria_label": f"Kernel {reasons.place}, before and after", "tabindex": "0"}
-    return join_markup([head, *reasons.listed(), html_element("div", table, class_="scroll", **own)])
+    top = html_element("thead", html_element("tr", *columns))
+    table = html_element("table", caption, top, rows, class_="code")
+    region = _scrolled_region(table, f"Kernel {reasons.place}, before and after")
+    return join_markup([head, *reasons.listed(), region])
 
 
-def _coloured_source_lines(text: str) -> list[list[Piece]]:
-    return coloured_lines(strip_controls(text))
+def _scrolled_region(table: Markup, name: str) -> Markup:
+    return html_element("div", table, class_="scroll", role="region", aria_label=name, tabindex="0")
 
 
 def _comparison_rows(
@@ -293,9 +282,8 @@ def _all_rows(
             if hidden and place == CONTEXT:
                 yield _gap_row(f"{format_count(hidden, 'line')} alike")
             if not hidden or not CONTEXT <= place < CONTEXT + hidden:
-                yield html_element(
-                    "tr", _source_cell(left, old), _source_cell(right, new), html_element("td")
-                )
+                cells = _source_cell(left, old), _source_cell(right, new), html_element("td")
+                yield html_element("tr", *cells)
 
 
 def _text_at(lines: Sequence[Sequence[Piece]], place: int | None) -> str | None:
@@ -327,9 +315,6 @@ def _coloured_spans(line: Sequence[Piece]) -> list[Inside]:
     return [*found, "…"] if left < 0 else found
 
 
-# -- the conversation ---------------------------------------------------------------------------------------
-
-
 def talk_markup(dialogue: Sequence[Exchange]) -> Iterator[Markup]:
     """Each question folded over its reply; what is long is cut, and whole in the journal."""
     return map(_exchange_markup, dialogue)
@@ -350,12 +335,8 @@ def _exchange_markup(one: Exchange) -> Markup:
 
 def _redacted_block(text: str, most: int) -> Markup:
     # No secret is cut in two: what is looked at goes on behind what is shown.
-    return html_element(
-        "pre", truncate_text(redact_secrets(text[: most + LONGEST_SECRET]), most) or "(nothing)"
-    )
-
-
-# -- C text in colours --------------------------------------------------------------------------------------
+    shown = truncate_text(redact_secrets(text[: most + LONGEST_SECRET]), most)
+    return html_element("pre", shown or "(nothing)")
 
 
 def coloured_lines(text: str) -> list[list[Piece]]:
@@ -412,9 +393,7 @@ def _tokenize_code(text: str) -> Iterator[Piece]:
             yield "keyword" if own in KEYWORDS else "", own
 
 
-# -- The report as the user keeps it: JSON for programs, Markdown for people, HTML for notebooks.
-
-
+# The report as the user keeps it: JSON for programs, Markdown for people, HTML for notebooks.
 PLOTS = "plots"  # the folder beside the report
 
 
@@ -442,13 +421,10 @@ def _round_starts(report: Report) -> list[tuple[int, int]]:
 
 def report_markdown(report: Report) -> str:
     """What was verified, and the rest folded away behind it."""
-    grid = verified_grid(report)
-    lines = [
-        f"# {escape_markdown(report.problem)}",
-        *_markdown_part(f"{report_title(report)}."),
-        *(_markdown_part(grid) if grid else []),
-    ]
-    lines += _markdown_part(Items([f"{name}: {text}" for name, text in report_facts(report, "", "")]))
+    facts = Items([f"{name}: {text}" for name, text in report_facts(report, "", "")])
+    first: list[Part | None] = [f"{report_title(report)}.", verified_grid(report), facts]
+    lines = [f"# {escape_markdown(report.problem)}"]
+    lines += [line for part in first if part is not None for line in _markdown_part(part)]
     for section in report_sections(report):
         lines += ["", f"<details><summary>{escape_html(section.title)}</summary>"]
         lines += [line for part in section.parts for line in _markdown_part(part)]
@@ -459,10 +435,8 @@ def report_markdown(report: Report) -> str:
 def _markdown_part(part: Part) -> list[str]:
     match part:
         case Grid(head, rows):
-            return [
-                "",
-                *markdown_table(head, ([escape_markdown(str(value)) for value in row] for row in rows)),
-            ]
+            shown = ([escape_markdown(str(value)) for value in row] for row in rows)
+            return ["", *markdown_table(head, shown)]
         case Items(items):
             return ["", *(f"- {escape_markdown(line)}" for line in items)]
         case Diff(changes):
@@ -473,9 +447,6 @@ def _markdown_part(part: Part) -> list[str]:
         case Picture(alt, file):
             return ["", f"![{alt}]({PLOTS}/{file})"]
     return ["", escape_markdown(part)]
-
-
-# -- HTML ---------------------------------------------------------------------------------------------------
 
 
 def report_html(report: Report, folder: str, go_on: str) -> str:
@@ -498,8 +469,7 @@ def report_html(report: Report, folder: str, go_on: str) -> str:
 
 
 def image_html(data: bytes, alt: str) -> str:
-    source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
-    return f'<p><img src="{source}" alt="{escape_html(alt)}" style="max-width: 100%"></p>'
+    return f'<p><img src="{_image_source(data)}" alt="{escape_html(alt)}" style="max-width: 100%"></p>'
 
 
 def _html_row(cells: Iterable[str], tag: str) -> str:
@@ -512,26 +482,11 @@ MOST_ROWS = 250
 LONGEST_CELL, LONGEST_NAME = 400, 160
 ELSEWHERE = "The rest has no room on this page: it is in report.md and report.json."
 _KEYS = ("ratio:", "speed-up:")  # the first of these that a table has is what it is read for
+# Columns that need no width.
 _SHORT = (
-    "workload",
-    "sizes",
-    "95 % interval",
-    "round",
-    "status",
-    "parameter",
-    "from",
-    "rule",
-    "run",
-    "device",
-    "driver",
-    "compiler",
-    "version",
-    "strategy",
-    "search",
-    "problem",
-    "author",
-    "report",
-)  # columns that need no width
+    *("workload", "sizes", "95 % interval", "round", "status", "parameter", "from", "rule", "run", "device"),
+    *("driver", "compiler", "version", "strategy", "search", "problem", "author", "report"),
+)
 FoldedSection = tuple[str, Iterable[Markup]]  # what stands beside its title, and what is inside
 # The order on the page, what each is called there, and the bytes it may take beside what others leave.
 _SECTIONS = {
@@ -594,12 +549,11 @@ def whole_page(
 
 def page_head(title: str, style: str, script: str = "") -> Markup:
     """Of a page that has this style and, where it is served, this script, and nothing else."""
+    policy = content_security_policy(style, script)
     return html_element(
         "head",
         html_element("meta", charset="utf-8"),
-        html_element(
-            "meta", http_equiv="Content-Security-Policy", content=content_security_policy(style, script)
-        ),
+        html_element("meta", http_equiv="Content-Security-Policy", content=policy),
         html_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         html_element("meta", name="color-scheme", content="light dark"),
         # Where there are forms, it is told that they come from here.
@@ -639,14 +593,10 @@ def _footer_text(report: Report) -> str:
     return f"{written} Speed-ups in the sections that are folded are {BY_SEARCH}."
 
 
-# -- the first screen ---------------------------------------------------------------------------------------
-
-
 def _first_screen(report: Report) -> list[Markup]:
     proven = bool(report.workloads) and not report.unproven
-    inside: list[Markup] = [
-        html_element("h2", "What was verified" if proven else "What is known, not verified")
-    ]
+    title = "What was verified" if proven else "What is known, not verified"
+    inside: list[Markup] = [html_element("h2", title)]
     if report.figure is not None:
         inside.append(figures_markup(_key_figures(report, report.figure)))
     grid = verified_grid(report)
@@ -655,12 +605,9 @@ def _first_screen(report: Report) -> list[Markup]:
     if grid is not None:
         words = "What compilers say" if report.survey is not None else "Each workload, timed in alternation"
         inside.append(table_markup(grid, words, MOST_WORKLOADS, LONGEST_FIRST))
-    told = report_facts(report, "", "", note=600)[:MOST_FACTS]
-    rows = [
-        part
-        for name, text in told
-        for part in (html_element("dt", name), html_element("dd", truncate_text(text, 1200)))
-    ]
+    rows: list[Markup] = []
+    for name, text in report_facts(report, "", "", note=600)[:MOST_FACTS]:
+        rows += [html_element("dt", name), html_element("dd", truncate_text(text, 1200))]
     inside.append(html_element("dl", *rows))
     if proven and report.survey is None and any(w.config is not None for w in report.workloads):
         inside.append(picture_markup(_plot_alt_text(report.workloads), speedups_svg(report.workloads)))
@@ -668,11 +615,12 @@ def _first_screen(report: Report) -> list[Markup]:
 
 
 def _key_figures(report: Report, mean: Figure) -> list[tuple[str, str, bool]]:
-    cases = format_count(report.verified_cases, "fresh case")
-    proven = (
-        f", verified on {cases}" if report.verified_cases else ", not verified" if report.unproven else ""
-    )
-    about = f"geometric mean{proven}, {mean.span}" if mean.low < mean.high else f"geometric mean{proven}"
+    about = "geometric mean"
+    if report.verified_cases:
+        about += f", verified on {format_count(report.verified_cases, 'fresh case')}"
+    elif report.unproven:
+        about += ", not verified"
+    about += f", {mean.span}" if mean.low < mean.high else ""
     found = [(mean.words, about, bool(report.verified_cases and mean.shown > 1))]
     if report.finished and report.workloads:
         kept = sum(w.config is not None for w in report.workloads)
@@ -709,9 +657,6 @@ def _floor_cells(w: WorkloadReport, bound: BoundReport | None) -> tuple[str, str
 def _plot_alt_text(workloads: Sequence[WorkloadReport]) -> str:
     won = [w.figure.shown for w in workloads if w.config is not None]
     return f"Speed-ups with their intervals: {min(won):.2f}× to {max(won):.2f}×; figures in the table"
-
-
-# -- what is folded -----------------------------------------------------------------------------------------
 
 
 def _folded_sections(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:
@@ -792,10 +737,8 @@ def _html_part(part: Part, plots: dict[str, bytes], name: str) -> list[Markup]:
             return [html_element("ul", *shown), *_more_rows_note(len(lines) - len(shown))]
         case Diff(lines):
             inside = html_element("pre", *_mark_diff_lines(lines))
-            summary = html_element(
-                "summary", f"What changed, {format_count(len(lines), 'line')}", class_="small"
-            )
-            return [html_element("details", summary, inside)]
+            title = f"What changed, {format_count(len(lines), 'line')}"
+            return [html_element("details", html_element("summary", title, class_="small"), inside)]
         case Picture(_, file) if file == BEST:
             return []  # it has a section of its own
         case Picture(alt, file):
@@ -805,12 +748,8 @@ def _html_part(part: Part, plots: dict[str, bytes], name: str) -> list[Markup]:
 
 def _mark_diff_lines(lines: Iterable[str]) -> Iterable[Inside]:
     for line in lines:
-        own = {"+": "add", "-": "del"}.get(line[:1])
-        yield (
-            html_element("span", truncate_text(line, LONGEST_CELL), class_=own)
-            if own
-            else truncate_text(line, LONGEST_CELL)
-        )
+        kind, shown = {"+": "add", "-": "del"}.get(line[:1]), truncate_text(line, LONGEST_CELL)
+        yield html_element("span", shown, class_=kind) if kind else shown
         yield "\n"
 
 
@@ -820,18 +759,14 @@ def table_markup(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LO
     classes = [_column_class(head, key) for head in heads]
     top = [
         html_element("th", head.rstrip(":"), scope="col", class_="n" if head.endswith(":") else "")
-        for head, own in zip(heads, classes, strict=True)
+        for head in heads
     ]
     rows = [html_element("tr", *_row_cells(row, classes, longest)) for row in grid.rows[:most]]
     left = len(grid.rows) - len(rows)
-    caption = html_element(
-        "caption", f"{name}{f'; the first {len(rows)} of {len(grid.rows):,}' if left else ''}"
-    )
-    table = html_element(
-        "table", caption, html_element("thead", html_element("tr", *top)), html_element("tbody", *rows)
-    )
-    own = {"role": "region", "aria_label": name, "tabindex": "0"}
-    return join_markup([html_element("div", table, class_="scroll", **own), *_more_rows_note(left)])
+    first = f"; the first {len(rows)} of {len(grid.rows):,}" if left else ""
+    inside = html_element("thead", html_element("tr", *top)), html_element("tbody", *rows)
+    table = html_element("table", html_element("caption", f"{name}{first}"), *inside)
+    return join_markup([_scrolled_region(table, name), *_more_rows_note(left)])
 
 
 def _column_class(head: str, key: str | None) -> str:
@@ -853,18 +788,17 @@ def _more_rows_note(count: int) -> list[Markup]:
 
 def figures_markup(figures: Iterable[tuple[str, str, bool]]) -> Markup:
     """Large ones, each with words below it and whether it is good news."""
-    shown = [
-        html_element(
-            "li",
-            html_element("strong", figure, class_="good" if is_good else ""),
-            html_element("span", words),
-        )
-        for figure, words, is_good in figures
-    ]
+    shown = []
+    for figure, words, is_good in figures:
+        large = html_element("strong", figure, class_="good" if is_good else "")
+        shown.append(html_element("li", large, html_element("span", words)))
     return html_element("ul", *shown, class_="figures")
 
 
 def picture_markup(alt: str, data: bytes) -> Markup:
     """As an image: whatever a text in it says, nothing of it acts on the page."""
-    source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
-    return html_element("figure", html_element("img", src=source, alt=alt), class_="plot")
+    return html_element("figure", html_element("img", src=_image_source(data), alt=alt), class_="plot")
+
+
+def _image_source(data: bytes) -> str:
+    return f"data:image/svg+xml;base64,{b64encode(data).decode()}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tunesmith.base.text import (
     as_sentence,
@@ -73,9 +74,6 @@ class ReportSection:
     key: str = ""  # what it is about, in one word
 
 
-# -- words --------------------------------------------------------------------------------------------------
-
-
 def interval_text(w: WorkloadReport) -> str:
     return w.figure.span if w.config is not None else "the original stays"
 
@@ -109,10 +107,9 @@ def serves_text(report: Report, most: int) -> str:
     if report.serves is None:
         others = " and others with the same builds" if report.beyond else ""
         return f"the workloads' sizes{others}; elsewhere the original"
-    timed = (
-        f"timed at {format_count(report.timed, 'size')}, least {report.least:.2f}×" if report.least else ""
-    )
-    tail = f", {timed or 'timed at the workloads alone'}"
+    tail = ", timed at the workloads alone"
+    if report.least:
+        tail = f", timed at {format_count(report.timed, 'size')}, least {report.least:.2f}×"
     if not report.serves:
         return f"every size of the contract{tail}"
     tail += "; elsewhere the original"
@@ -148,9 +145,6 @@ def status_text(report: Report) -> tuple[str, str]:
     return "stopped", f"not finished, after {report.seconds:.0f} s{best}"
 
 
-# -- the first screen ---------------------------------------------------------------------------------------
-
-
 def report_title(report: Report) -> str:
     where = f"on {report.device}" if report.survey is None else f"for {report.device}, which is not here"
     return f"{report.problem} {where}{f', built with {report.compiler}' if report.compiler else ''}"
@@ -160,24 +154,17 @@ def verified_grid(report: Report) -> Grid | None:
     """What was verified; where the device is absent what compilers say."""
     if report.survey is not None:
         return Grid("by the compiler | original: | least: | median: | most:", _survey_rows(report.survey))
-    rows = [
-        (w.name, named_values(w.sizes), *_workload_figures(w), interval_text(w)) for w in report.workloads
-    ]
+    rows = []
+    for w in report.workloads:
+        figures = f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", w.figure.words
+        rows.append((w.name, named_values(w.sizes), *figures, interval_text(w)))
     return Grid("workload | sizes | before: | after: | speed-up: | 95 % interval", rows) if rows else None
-
-
-def _workload_figures(w: WorkloadReport) -> tuple[str, ...]:
-    return f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", w.figure.words
 
 
 def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tuple[str, str]]:
     """What stands below the table, each with its name; paths and commands can be copied into a shell. An
     empty `folder`: seen from inside it. `go_on`: the command for a run that is not finished."""
-
-    def path(name: str) -> str:
-        return shlex.quote(f"{folder}/{name}") if folder else name
-
-    own, aside = (shlex.quote(folder), "") if folder else (".", " (in this folder)")
+    path = partial(_file_path, folder)
     found: list[tuple[str, str]] = []
     if report.figure is not None:
         cases = format_count(report.verified_cases, "fresh case")
@@ -195,11 +182,8 @@ def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> l
         found.append(("nothing worked", _failure_text(report.failures[0])))
     if report.finished and report.workloads:
         there = f" in {path('tuned/dispatch.json')}" if report.tuned else ""
-        won = (
-            f"{report.winners - len(report.left_out)} of "
-            f"{format_count(report.winners, 'tuned kernel')}{there}"
-        )
-        found.append(("delivered", won if report.winners else "nothing, the original stays"))
+        won = f"{report.winners - len(report.left_out)} of {format_count(report.winners, 'tuned kernel')}"
+        found.append(("delivered", f"{won}{there}" if report.winners else "nothing, the original stays"))
         if report.winners > len(report.left_out):
             found.append(("serves", serves_text(report, note)))
         found += [("not delivered", one_line(why)) for why in report.left_out]
@@ -207,22 +191,39 @@ def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> l
         found += [(report.noun, path(name)) for name in report.templates]
     if report.so_far is not None and report.so_far.file:
         found.append((f"{report.noun} so far", path(report.so_far.file)))
+    return found + _next_facts(report, folder, go_on)
+
+
+def _next_facts(report: Report, folder: str, go_on: str) -> list[tuple[str, str]]:
+    """What else there is, and the command that comes next."""
+    place, aside = (shlex.quote(folder), "") if folder else (".", " (in this folder)")
+    found: list[tuple[str, str]] = []
     certified = report.finished and not report.unproven
     if report.finished and not is_broken(report.unproven) and folder:
-        found.append(("report", f"{path('report.md')}{f', {CERTIFICATE} beside it' if certified else ''}"))
+        found.append(
+            (
+                "report",
+                f"{_file_path(folder, 'report.md')}{f', {CERTIFICATE} beside it' if certified else ''}",
+            )
+        )
     elif certified:
-        found.append(("certificate", path(CERTIFICATE)))
+        found.append(("certificate", _file_path(folder, CERTIFICATE)))
     if folder:
-        found.append((MORE, f"tunesmith report {own} --full"))
+        found.append((MORE, f"tunesmith report {place} --full"))
     if certified:
         # Of a run without winners there is nothing to take home.
         targets = names_for(report.language)
         listed = ", ".join([*targets[:TARGETS], *(["…"] if len(targets) > TARGETS else [])])
-        forms = f"tunesmith export {own} --to TARGET{aside}: {listed}"
-        found.append(("next", forms if report.winners and targets else f"tunesmith verify {own}{aside}"))
+        forms = f"tunesmith export {place} --to TARGET{aside}: {listed}"
+        found.append(("next", forms if report.winners and targets else f"tunesmith verify {place}{aside}"))
     elif not report.finished and not report.live:
-        found.append(("resume it with", go_on or f"tunesmith resume {own}{aside}"))
+        found.append(("resume it with", go_on or f"tunesmith resume {place}{aside}"))
     return found
+
+
+def _file_path(folder: str, name: str) -> str:
+    """As it can be copied into a shell."""
+    return shlex.quote(f"{folder}/{name}") if folder else name
 
 
 def _failure_text(f: Failure) -> str:
@@ -249,15 +250,11 @@ def _survey_facts(report: Report, survey: SurveyReport) -> list[tuple[str, str]]
     first: dict[str, Failure] = {}
     for failure in report.failures:
         first.setdefault(failure.status, failure)
-    return found + [
-        (status, f"{config_text(f.config)}: {first_line(f.detail)}") for status, f in first.items()
-    ]
+    return found + [(s, f"{config_text(f.config)}: {first_line(f.detail)}") for s, f in first.items()]
 
 
-# -- What a report has behind its first screen, in sections: the run, its rounds, what bounds the kernels,
-# the effect of each parameter, what did not work.
-
-
+# What a report has behind its first screen: the run, its rounds, what bounds the kernels, the effect of each
+# parameter, what did not work.
 BEST = "best-so-far.svg"  # in the folder of plots
 TOLD = 300  # characters of an answer of the laboratory
 LONGEST_END = 160  # characters of a reason that the summary has room for
@@ -279,9 +276,8 @@ def report_sections(report: Report) -> list[ReportSection]:
         grids = [Grid("configuration | bytes:", spilling)] if spilling else []
         found.append(ReportSection("What spills registers", grids, "spills"))
     elif report.finished and report.workloads:
-        found.append(
-            ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effect_parts(report), "effects")
-        )
+        title = f"Effect of each parameter, {BY_SEARCH}"
+        found.append(ReportSection(title, _effect_parts(report), "effects"))
     failures = [(config_text(f.config, f.template), f.status, one_line(f.detail)) for f in report.failures]
     failed = [Grid("configuration | status | why", failures)] if failures else []
     found.append(ReportSection(f"What did not work: {len(failures)}", failed, "failures"))
@@ -307,14 +303,10 @@ def _run_parts(report: Report) -> list[Part]:
         rows = [(w.name, config_text(w.config, w.template)) for w in report.workloads]
         parts += [Grid("workload | configuration", rows), f"General configuration: {general_text(report)}."]
     if report.survey is None:
-        parts.append(
-            f"{_evaluations_text(report)}; {as_sentence(_end_reason(report))} {report.seconds:.1f} s."
-        )
-        parts += (
-            [f"Used of the budgets: {'; '.join(map(_budget_text, report.budgets))}."]
-            if report.budgets
-            else []
-        )
+        ended = as_sentence(_end_reason(report))
+        parts.append(f"{_evaluations_text(report)}; {ended} {report.seconds:.1f} s.")
+        if report.budgets:
+            parts.append(f"Used of the budgets: {'; '.join(map(_budget_text, report.budgets))}.")
     if report.where:
         why = f" ({report.shown})" if report.shown else ""
         where = " and ".join(report.where)
@@ -325,6 +317,11 @@ def _run_parts(report: Report) -> list[Part]:
     if report.replaced:
         replaced = [f"{_extra_case_text(case)}, {one_line(case.reason)}" for case in report.replaced]
         parts += ["Cases that the original itself fails, replaced:", Items(replaced)]
+    return parts + _search_parts(report)
+
+
+def _search_parts(report: Report) -> list[Part]:
+    parts: list[Part] = []
     if report.devices:
         parts.append("Scores are by the original's time on the same device; finalists ran on one alone.")
         used = [(d.name, d.measured, _device_slowdown(d), d.left_out) for d in report.devices]
@@ -433,10 +430,10 @@ def _plan_parts(r: RoundReport, noun: str) -> list[Part]:
 def _draft_lines(r: RoundReport, noun: str) -> list[str]:
     lines: list[str] = []
     for draft in r.drafts:
-        count = (
-            "" if draft.feasible is None else f", {format_count(draft.feasible, 'feasible configuration')}"
-        )
-        status = f"{draft.status}{count}{f': {one_line(draft.why)}' if draft.why else ''}"
+        status = draft.status
+        if draft.feasible is not None:
+            status += f", {format_count(draft.feasible, 'feasible configuration')}"
+        status += f": {one_line(draft.why)}" if draft.why else ""
         own = f"{noun} {draft.template}"
         lines.append(f"{own} {'is right' if noun == 'kernel' and draft.status == 'searched' else status}")
         lines += [f"{own}: excluded, because the gate found it wrong: {rule}" for rule in draft.forbidden]
@@ -491,9 +488,6 @@ def _distance_text(distance: float | None) -> str:
     return "" if distance is None else f"{distance:.2f}"
 
 
-# -- effects ------------------------------------------------------------------------------------------------
-
-
 def effects_file(explanation: Explanation) -> str:
     return f"effects-{explanation.workload}.svg" if explanation.workload else "effects.svg"
 
@@ -521,15 +515,10 @@ def _explanation_parts(explanation: Explanation) -> list[Part]:
     parts: list[Part] = [f"For {whose}, {config_text(explanation.config)}:"]
     if not explanation.params:
         return [*parts, "no parameter has a second value."]
-    rows = [
-        (
-            p.name,
-            p.value,
-            *_effect_cells(p, explanation.is_clear(p)),
-            ", ".join(map(_other_value_text, p.others)),
-        )
-        for p in explanation.params
-    ]
+    rows = []
+    for p in explanation.params:
+        effect = _effect_cells(p, explanation.is_clear(p))
+        rows.append((p.name, p.value, *effect, ", ".join(map(_other_value_text, p.others))))
     parts.append(Grid("parameter | winner: | effect | from | other values", rows))
     parts.append(f"Differences below {format_ratio(explanation.noticed)} may be chance.")
     if explanation.explained is not None and any(p.source == "model" for p in explanation.params):

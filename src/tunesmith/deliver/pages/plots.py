@@ -17,9 +17,7 @@ from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.report import BoundReport, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH, Best, History
 
-# -- Drawings as SVG text: shapes, scales with ticks, axes. The same calls give the same bytes.
-
-
+# Drawings as SVG text: shapes, scales with ticks, axes. The same calls give the same bytes.
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, MUTED, RULE, GRID, PAPER = "#1a1a1a", "#5f6368", "#9aa0a6", "#e8eaed", "#ffffff"
 # Okabe and Ito's colours, which people who see no red or no green tell apart too; the dark ones first.
@@ -27,9 +25,6 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 HEADING_LEFT = 24.0  # where a heading begins
 Attributes = dict[str, str | float]
 _NOT_XML = re.compile("[\ufffe\uffff]")
-
-
-# -- text ---------------------------------------------------------------------------------------------------
 
 
 def escape_svg(text: str) -> str:
@@ -75,9 +70,6 @@ def format_coordinate(value: float) -> str:
     """A coordinate or a tick: short, and never in exponents."""
     text = f"{value:.6f}".rstrip("0").rstrip(".")
     return "0" if text in ("", "-0") else text
-
-
-# -- scales -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -126,19 +118,16 @@ class Log(Linear):
 Scale = Linear | Log
 
 
-# -- drawing ------------------------------------------------------------------------------------------------
-
-
 class Drawing:
     """A picture with its heading; on white paper, so that it is the same where the page around it is dark."""
 
     def __init__(self, width: float, height: float, title: str, description: str = "") -> None:
         self.width, self.height = width, height
         size = f"{format_coordinate(width)} {format_coordinate(height)}"
+        width_text, height_text = size.split()
         self._parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" '
-            f'width="{format_coordinate(width)}" '
-            f'height="{format_coordinate(height)}" role="img" font-family="{FONT}">',
+            f'width="{width_text}" height="{height_text}" role="img" font-family="{FONT}">',
             f"<title>{escape_svg(title)}</title>",
             *([f"<desc>{escape_svg(description)}</desc>"] if description else []),
         ]
@@ -175,13 +164,9 @@ class Drawing:
 
     def path(self, points: Sequence[tuple[float, float]], stroke: str, width: float = 1) -> None:
         """Straight from point to point."""
-        own: Attributes = {
-            "points": _points_attribute(points),
-            "fill": "none",
-            "stroke": stroke,
-            "stroke-width": width,
-        }
-        self._add("polyline", own | {"stroke-linejoin": "round"})
+        drawn: Attributes = {"fill": "none", "stroke": stroke, "stroke-width": width}
+        points_text: Attributes = {"points": _points_attribute(points)}
+        self._add("polyline", points_text | drawn | {"stroke-linejoin": "round"})
 
     def area(self, points: Sequence[tuple[float, float]], fill: str, tip: str = "") -> None:
         self._add("polygon", {"points": _points_attribute(points), "fill": fill}, tip)
@@ -293,9 +278,6 @@ BLUE, ORANGE = PALETTE[0], PALETTE[1]
 ORIGINAL, TUNED = ORANGE, BLUE
 
 
-# -- best so far --------------------------------------------------------------------------------------------
-
-
 def best_so_far_svg(history: History, name: str, rounds: Sequence[tuple[int, int]] = ()) -> bytes:
     """Every evaluation as a dot, the best so far as a line, over all and at each workload. `rounds`: the
     evaluation that each begins with, and its number."""
@@ -377,9 +359,8 @@ def _draw_staircase(
         points += [(x.at(n), y.at(before)), (x.at(n), y.at(after))]
     drawing.path([*points, (x.at(max(count, steps[-1][0])), y.at(steps[-1][1]))], colour, width)
     for n, value in steps if len(steps) <= 60 and width > 2 else steps[:1]:
-        drawing.circle(
-            x.at(n), y.at(value), 1.2 * width, colour, tip=f"evaluation {n}: {format_ratio(value)}"
-        )
+        tip = f"evaluation {n}: {format_ratio(value)}"
+        drawing.circle(x.at(n), y.at(value), 1.2 * width, colour, tip=tip)
 
 
 def _thin_points(points: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
@@ -387,8 +368,6 @@ def _thin_points(points: Sequence[tuple[int, float]], most: int) -> list[tuple[i
     step = math.ceil(len(points) / most)
     return [*points[:-1:step], points[-1]] if len(points) > most else list(points)
 
-
-# -- effects ------------------------------------------------------------------------------------------------
 
 LABELS, LEFT, RIGHT, NOTES = 24.0, 200.0, 620.0, 634.0
 TOP, ROW = 96.0, 46.0
@@ -504,10 +483,11 @@ def _value_labels(
 ) -> None:
     """Above the row, else below it, else not at all: what matters most is labelled first."""
     lanes: dict[float, list[tuple[float, float]]] = {y - 12: [], y + 20: []}
-    ranked = sorted(
-        others, key=lambda v: (v.value != param.with_value, -abs(math.log(_plotted_time(v) or 1)))
-    )
-    for value in ranked:
+
+    def rank(value: ValueEffect) -> tuple[bool, float]:
+        return value.value != param.with_value, -abs(math.log(_plotted_time(value) or 1))
+
+    for value in sorted(others, key=rank):
         time, most = _plotted_time(value) or 1.0, value.value == param.with_value
         text = f"{value.value}: {format_ratio(time)}" if most else f"{value.value}"
         half = width_of(text, 11) / 2
@@ -520,8 +500,6 @@ def _value_labels(
                 drawing.text(at, lane, text, 11, anchor="middle", bold=most)
                 break
 
-
-# -- workload by workload -----------------------------------------------------------------------------------
 
 ROWS_TOP, ROWS_HIGH, ROWS_LEFT, ROWS_RIGHT = 66.0, 30.0, 220.0, 640.0
 
@@ -562,11 +540,7 @@ def ratio_scale(values: Sequence[float]) -> Scale:
     return Log(low / edge, high * edge, ROWS_LEFT, ROWS_RIGHT)
 
 
-# -- Rooflines: kernels below what bounds them, of a profile and of a run; how far each is from its floor.
-
-
-# -- of a profile -------------------------------------------------------------------------------------------
-
+# Rooflines: kernels below what bounds them, of a profile and of a run; how far each is from its floor.
 MIB, GB = float(1 << 20), 1e9
 MOST_LABELS = 12
 COMPUTE = PALETTE[3]
@@ -593,9 +567,8 @@ def roofline_svg(page: ProfilePage) -> bytes:
     labels: list[tuple[float, str, str]] = []
     for (name, curve), colour in zip(curves, (INK, MUTED), strict=True):
         if curve:
-            drawing.path(
-                [(x.at(a), _clamp_to_axis(y, b)) for a, b in curve], colour, 1.8 if name == "copy" else 1
-            )
+            points = [(x.at(a), _clamp_to_axis(y, b)) for a, b in curve]
+            drawing.path(points, colour, 1.8 if name == "copy" else 1)
             labels.append((_clamp_to_axis(y, curve[-1][1]), f"{name}, measured", colour))
     for workload, ceiling, moved, rate in roofs:
         left, at = x.at(moved), _clamp_to_axis(y, rate)
@@ -603,13 +576,7 @@ def roofline_svg(page: ProfilePage) -> bytes:
         drawing.text(left - TICK, at - 4, fit_label(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
     if page.ceilings.copy:
         _draw_improvements(drawing, page, dots, x, y)
-    for workload, kernel, moved, rate, is_original in dots:
-        colour = ORIGINAL if is_original else TUNED
-        tip = f"{workload}, {kernel}: {rate:.4g} GB/s"
-        place = x.at(moved), _clamp_to_axis(y, rate)
-        drawing.circle(*place, 5, PAPER if is_original else colour, colour, tip=tip)
-    _draw_dot_labels(drawing, dots, x, y)
-    _kernel_legend(drawing, dots, x.end + 16)
+    _draw_dots(drawing, dots, x, y, " GB/s")
     end_labels(drawing, labels, x.end + 10, y, 11)
     return drawing.render()
 
@@ -680,6 +647,15 @@ def _draw_improvements(drawing: Drawing, page: ProfilePage, dots: Sequence[Dot],
             drawing.line(place, _clamp_to_axis(y, own[0][3]), place, _clamp_to_axis(y, own[1][3]), TUNED, 1)
 
 
+def _draw_dots(drawing: Drawing, dots: Sequence[Dot], x: Log, y: Log, unit: str = "") -> None:
+    for workload, kernel, across, rate, is_original in dots:
+        colour = ORIGINAL if is_original else TUNED
+        tip, fill = f"{workload}, {kernel}: {rate:.4g}{unit}", PAPER if is_original else colour
+        drawing.circle(x.at(across), _clamp_to_axis(y, rate), 5, fill, colour, tip=tip)
+    _draw_dot_labels(drawing, dots, x, y)
+    _kernel_legend(drawing, dots, x.end + 16)
+
+
 def _draw_dot_labels(drawing: Drawing, dots: Sequence[Dot], x: Log, y: Log) -> None:
     """Beside the higher of a workload's dots."""
     best: dict[str, Dot] = {}
@@ -699,8 +675,6 @@ def _kernel_legend(drawing: Drawing, dots: Sequence[Dot], left: float) -> None:
             drawing.circle(left, 380 + 20 * number, 5, fill, colour)
             drawing.text(left + 12, 384 + 20 * number, text, 11, colour)
 
-
-# -- of a run -----------------------------------------------------------------------------------------------
 
 _OF_MEMORY = (Ceiling.MEMORY, Ceiling.CACHE)
 
@@ -739,14 +713,7 @@ def run_roofline_svg(bounds: Sequence[BoundReport], name: str) -> bytes | None:
         drawing.line(left - TICK, at, left + TICK, at, INK, 2.4)
         if row.after is not None:
             drawing.line(left, _clamp_to_axis(y, row.before), left, _clamp_to_axis(y, row.after), TUNED, 1)
-    for workload, kernel, across, rate, is_original in dots:
-        colour = ORIGINAL if is_original else TUNED
-        drawing.circle(
-            x.at(across), _clamp_to_axis(y, rate), 5, PAPER if is_original else colour, colour,
-            tip=f"{workload}, {kernel}: {rate:.4g}",
-        )  # fmt: skip
-    _draw_dot_labels(drawing, dots, x, y)
-    _kernel_legend(drawing, dots, x.end + 16)
+    _draw_dots(drawing, dots, x, y)
     _ceilings_named(drawing, rows, x.end + 10, y)
     return drawing.render()
 
@@ -758,15 +725,9 @@ def _roof_position(bound: BoundReport, by_operations: bool) -> _Below:
     (ceiling, floor), memory = roof.floors[0], dict(roof.floors)
     only = next((memory[kind] for kind in _OF_MEMORY if kind in memory), None)
     after = work / (floor * bound.tuned_distance) / GB if bound.tuned_distance else None
-    return _Below(
-        bound.workload,
-        work / roof.moved if by_operations else roof.moved / MIB,
-        work / (floor * distance) / GB,
-        after,
-        work / floor / GB,
-        ceiling,
-        work / only / GB if only else None,
-    )
+    across = work / roof.moved if by_operations else roof.moved / MIB
+    below = work / floor / GB, ceiling, work / only / GB if only else None
+    return _Below(bound.workload, across, work / (floor * distance) / GB, after, *below)
 
 
 def _run_dots(rows: Sequence[_Below]) -> list[Dot]:
@@ -801,18 +762,14 @@ def _ceilings_named(drawing: Drawing, rows: Sequence[_Below], left: float, y: Lo
     end_labels(drawing, [(_clamp_to_axis(y, rate), own, INK) for own, rate in ends.items()], left, y, 11)
 
 
-# -- distances ----------------------------------------------------------------------------------------------
-
-
 def floors_svg(bounds: Sequence[BoundReport]) -> bytes:
     """A row for each workload: its time over the floor of the roofline, before and after."""
     rows = [b for b in bounds if b.distance is not None and b.distance > 0][:MOST_ROWS]
     bottom = ROWS_TOP + ROWS_HIGH * len(rows)
     about = "ring: the original; dot: what is delivered; 1× is what the device allows at best"
     drawing = Drawing(780, bottom + 48, "Time over the floor of the roofline", about)
-    x = ratio_scale(
-        [1.0, *(d for b in rows for d in (b.distance, b.tuned_distance) if d is not None and d > 0)]
-    )
+    distances = [distance for b in rows for distance in (b.distance, b.tuned_distance)]
+    x = ratio_scale([1.0, *(d for d in distances if d is not None and d > 0)])
     x_axis(drawing, x, Linear(0, 1, bottom, ROWS_TOP), "times the floor (log scale)", "×", 7)
     drawing.line(x.at(1), ROWS_TOP, x.at(1), bottom, INK, 1.2)
     for place, b in enumerate(rows):

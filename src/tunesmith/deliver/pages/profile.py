@@ -94,9 +94,6 @@ def ceilings_text(ceilings: Ceilings) -> str:
     return "; ".join(parts) + day
 
 
-# -- one workload -----------------------------------------------------------------------------------------
-
-
 def _workload_page_lines(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
     sizes = named_values(page.sizes)
     work = page.views[0].profile.work
@@ -129,9 +126,6 @@ def _column_lines(rows: Sequence[Sequence[str]]) -> list[str]:
             parts = [(cell[number] if number < len(cell) else "").ljust(width) for cell in wrapped]
             lines.append(f"  {label if number == 0 else '':<{LABEL}}{'  '.join(parts)}".rstrip())
     return lines
-
-
-# -- findings ---------------------------------------------------------------------------------------------
 
 
 def _view_finding_lines(view: View, everywhere: Sequence[str]) -> list[str]:
@@ -167,9 +161,6 @@ def _labelled_lines(label: str, text: str) -> list[str]:
     first, others = f"{label:<14}", " " * 14
     whole = textwrap.TextWrapper(WIDTH, first, others, break_long_words=False, break_on_hyphens=False)
     return whole.wrap(strip_controls(text))
-
-
-# -- rows -------------------------------------------------------------------------------------------------
 
 
 def rows_of(views: Sequence[View]) -> list[list[str]]:
@@ -284,9 +275,8 @@ def _experiment_text(profile: Profile) -> str:
         parts.append(f"warm {seconds_text(tried.warm)}, cold {seconds_text(tried.cold)}")
     if tried.half_grid and tried.whole_grid:
         half, whole = seconds_text(tried.half_grid), seconds_text(tried.whole_grid)
-        parts.append(
-            f"half the grid {half} of {whole} ({format_percent(tried.half_grid / tried.whole_grid)})"
-        )
+        share = format_percent(tried.half_grid / tried.whole_grid)
+        parts.append(f"half the grid {half} of {whole} ({share})")
     if tried.blocks:
         blocks = ", ".join(f"{b.threads}: {seconds_text(b.seconds)}" for b in tried.blocks)
         parts.append(f"threads in a block {blocks}")
@@ -308,13 +298,9 @@ def _counter_text(own: Counters | None) -> str:
         parts.append(f"bank conflicts {lost} of shared memory's cycles")
     waits = [(reason, share) for reason, share in own.stalls[:MOST_STALLS] if share >= LEAST_STALL]
     if waits:
-        parts.append(
-            f"waiting for {', '.join(f'{reason} {format_percent(share)}' for reason, share in waits)}"
-        )
+        reasons = (f"{reason} {format_percent(share)}" for reason, share in waits)
+        parts.append(f"waiting for {', '.join(reasons)}")
     return ", ".join(parts)
-
-
-# -- quantities -------------------------------------------------------------------------------------------
 
 
 def bytes_text(count: float) -> str:

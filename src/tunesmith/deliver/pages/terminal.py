@@ -53,14 +53,11 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
         case ev.Rehearsed(config, left=left) if config is not None and config.candidate:
             done = [r for r in state.rehearsed if r.config and r.config.candidate == config.candidate]
             if len(done) > 1 and not event.convicts:
-                said = (
-                    f"at the gate: {format_count(len(done), 'configuration')} tried, {left} to go; not timed"
-                )
-                return EventLine(said, passing=True)
+                tried = format_count(len(done), "configuration")
+                return EventLine(f"at the gate: {tried} tried, {left} to go; not timed", passing=True)
         case ev.Measured(outcome):
-            return EventLine(
-                _search_progress(state), passing=True, always=outcome.trial.purpose == "finalist"
-            )
+            always = outcome.trial.purpose == "finalist"
+            return EventLine(_search_progress(state), passing=True, always=always)
         case ev.Asked(trials) if gated := [t for t in trials if t.purpose == "gate"]:
             return _before_gate(gated, state)
     text = _worth_keeping(event, state)
@@ -68,7 +65,6 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
 
 
 def _worth_keeping(event: ev.Event, state: State) -> str:
-    word = candidate_noun(state.settings) if state.started else "template"
     match event:
         case ev.Attached(device, compiler):
             again = "; what was checked without it is checked again" if state.rehearsed else ""
@@ -92,6 +88,33 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Decided("finish", reason):
             ended = "no further kernel" if is_concrete(state) else "search ended"
             return f"{ended}: {first_line(reason)}"
+        case ev.Extended(cases, aside, note):
+            return first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
+        case ev.Replied(number, reply):
+            note = f" ({reply.note})" if reply.note else ""
+            return f"request {number} is answered; {spent_text(state)}{note}"
+        case ev.Unanswered(number, reason, final=final):
+            then = "given up" if final else "asking again"
+            return f"request {number} is not answered, {then}: {first_line(reason)}"
+        case ev.Instructed():
+            return _instruction_text(event)
+        case ev.Served(calls=calls):
+            timed = [(c.sizes, median(c.result.timing.ratios)) for c in calls if c.result.timing is not None]
+            slower = len({sizes for sizes, ratio in timed if ratio < SLOWER})
+            where = format_count(len({sizes for sizes, _ in timed}), "size")
+            return f"called through its dispatch at {where}, slower than the original at {slower or 'none'}"
+        case ev.Verified(outcome):
+            bad = [r for r in outcome.results if not r.ok]
+            verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
+            config = outcome.trial.config
+            return f"verification of {config.label if config else 'the original'}: {verdict}"
+    return _candidate_words(event, state)
+
+
+def _candidate_words(event: ev.Event, state: State) -> str:
+    """Of what authors write, and what comes of it."""
+    word = candidate_noun(state.settings) if state.started else "template"
+    match event:
         case ev.Drafted(candidate, moves=moves, author=author):
             by = f"by {author}" if author else ", ".join(moves) or "no moves"
             if state.plain_kernel is not None:
@@ -118,26 +141,6 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             return f"template {candidate} is right, {format_count(feasible, 'configuration')}{without}"
         case ev.Searched(candidate, reason) if candidate:
             return f"search of template {candidate} ended: {reason}"
-        case ev.Extended(cases, aside, note):
-            return first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
-        case ev.Replied(number, reply):
-            note = f" ({reply.note})" if reply.note else ""
-            return f"request {number} is answered; {spent_text(state)}{note}"
-        case ev.Unanswered(number, reason, final=final):
-            then = "given up" if final else "asking again"
-            return f"request {number} is not answered, {then}: {first_line(reason)}"
-        case ev.Instructed():
-            return _instruction_text(event)
-        case ev.Served(calls=calls):
-            timed = [(c.sizes, median(c.result.timing.ratios)) for c in calls if c.result.timing is not None]
-            slower = len({sizes for sizes, ratio in timed if ratio < SLOWER})
-            where = format_count(len({sizes for sizes, _ in timed}), "size")
-            return f"called through its dispatch at {where}, slower than the original at {slower or 'none'}"
-        case ev.Verified(outcome):
-            bad = [r for r in outcome.results if not r.ok]
-            verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
-            config = outcome.trial.config
-            return f"verification of {config.label if config else 'the original'}: {verdict}"
     return ""
 
 
@@ -145,10 +148,8 @@ def _before_gate(trials: Sequence[Trial], state: State) -> EventLine:
     """Of a template, before the first of it is tried."""
     config = trials[0].config
     own = config.candidate if config is not None else ""
-    asked, word = (
-        state.asked.count(("gate", own)),
-        candidate_noun(state.settings) if state.started else "template",
-    )
+    asked = state.asked.count(("gate", own))
+    word = candidate_noun(state.settings) if state.started else "template"
     beside = "" if state.started and is_concrete(state) else ", beside the budget"
     what = format_count(len(trials), "evaluation")
     if asked == len(trials):
@@ -351,10 +352,8 @@ def report_text(
 ) -> str:
     """What was verified, on one screen, its table as wide as suits the stream; with `full` the rest too."""
     grid = parts.verified_grid(report)
-    shown = [
-        flatten_text(parts.report_title(report)),
-        *([_render_part(grid, folder, stream)] if grid else []),
-    ]
+    shown = [flatten_text(parts.report_title(report))]
+    shown += [_render_part(grid, folder, stream)] if grid else []
     below = [*parts.report_facts(report, folder, go_on), *(("library", line) for line in library)]
     if full:
         below = [(name, text) for name, text in below if name != parts.MORE]
@@ -377,10 +376,7 @@ def _render_part(part: parts.Part, folder: str, stream: TextIO | None) -> str:
     return flatten_text(part)
 
 
-# -- The block that a terminal shows while a run is at work: phase, done of how many, best so far, time
-# left.
-
-
+# The block that a terminal shows while a run is at work: phase, done of how many, best so far, time left.
 BAR = 24  # columns
 REFRESHES = 8  # a second
 

@@ -29,10 +29,7 @@ from tunesmith.problem.template import plain_name
 from tunesmith.problem.vetting.device_words import split_word_set
 from tunesmith.run.config import passed_on
 
-# -- Compilers for the host that kernels can be built with: g++, clang++, or the clang of PyPI's
-# `ziglang`.
-
-
+# Compilers for the host that kernels can be built with: g++, clang++, or the clang of PyPI's `ziglang`.
 GNU, CLANG, ZIG = "g++", "clang++", "zig"
 THREADS = "-fsanitize=thread"
 INSTALL = "pip install 'tunesmith[cpu]'"
@@ -89,36 +86,27 @@ class HostCompiler:
         # zig says nothing of what it has compiled before: it is to know nothing but this folder.
         place = str(folder / "zig")
         caches = {"ZIG_GLOBAL_CACHE_DIR": place, "ZIG_LOCAL_CACHE_DIR": place}
-        own = {**kept, "LC_ALL": "C", **(caches if self.name == ZIG else {})}
+        environment = {**kept, "LC_ALL": "C", **(caches if self.name == ZIG else {})}
+        command = [*self.command, *words]
         try:
             done = subprocess.run(
-                [*self.command, *words],
-                cwd=folder,
-                env=own,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self.seconds,
-                check=False,
+                command, cwd=folder, env=environment, input=b"", capture_output=True, timeout=self.seconds
             )
         except subprocess.TimeoutExpired as error:
             raise port.BuildFailed(f"{self.title} did not end within {self.seconds:.0f} s") from error
         except OSError as error:
             raise port.Unsupported(f"{self.title} does not start: {error.strerror}") from error
+        said = done.stderr.decode(errors="replace")
         if done.returncode:
-            raise port.BuildFailed(
-                done.stderr.decode(errors="replace").strip() or f"{self.title} gives no reason"
-            )
-        return done.stderr.decode(errors="replace")
+            raise port.BuildFailed(said.strip() or f"{self.title} gives no reason")
+        return said
 
 
 @cache
 def find_compilers() -> tuple[HostCompiler, ...]:
     """Those that are here, the preferred one first."""
-    found = [
-        HostCompiler(name, _query_version((path,)), (path,))
-        for name in (GNU, CLANG)
-        if (path := _program_path(name))
-    ]
+    programs = [(name, os.path.realpath(path)) for name in (GNU, CLANG) if (path := shutil.which(name))]
+    found = [HostCompiler(name, _query_version((path,)), (path,)) for name, path in programs]
     zig = importlib.util.find_spec("ziglang")
     if zig is not None and zig.origin is not None:
         program = str(Path(zig.origin).with_name("zig"))
@@ -135,11 +123,6 @@ def compiler_by_title(title: str) -> HostCompiler:
     raise port.Unsupported(f"the device was described with {title}, here there is: {here}")
 
 
-def _program_path(name: str) -> str | None:
-    path = shutil.which(name)
-    return os.path.realpath(path) if path else None
-
-
 def _query_version(command: tuple[str, ...], question: str = "--version") -> str:
     """As 12.2.0; empty where it does not run."""
     try:
@@ -154,9 +137,7 @@ def _query_version(command: tuple[str, ...], question: str = "--version") -> str
     return found[-1] if found and done.returncode == 0 else ""
 
 
-# -- Shared memory of fixed sizes in a library for the host: where each array lies, and room between them.
-
-
+# Shared memory of fixed sizes in a library for the host: where each array lies, and room between them.
 GAP = 64  # bytes behind each array, that belong to none
 _THREAD_LOCAL = 6  # STT_TLS
 _OURS = "__tunesmith"
@@ -203,11 +184,9 @@ def shared_arrays(library: bytes) -> tuple[SharedArray, ...]:
     return tuple(sorted(found, key=lambda one: one.start))
 
 
-# -- What a kernel's object asks of the process that loads it: arithmetic and our runtime, nothing else.
+# What a kernel's object asks of the process that loads it: arithmetic and our runtime, nothing else.
 #
 # Read before anything is loaded: initialisers would run as soon as a library is.
-
-
 _ONE = split_word_set(
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
     "fabs fdim floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log "
@@ -244,16 +223,12 @@ def check_object(data: bytes, watched: bool, also: frozenset[str] = frozenset())
         faults = list(_symbol_faults(sections, also))
     except (struct.error, IndexError, ValueError) as error:
         raise port.BuildFailed("the compiler gives no object that can be read") from error
-    first = sum(one.size for one in sections if _runs_by_itself(one))
+    types = (_FIRST, _LAST, _BEFORE)
+    first = sum(one.size for one in sections if _INITIALISERS.fullmatch(one.name) or one.type in types)
     if first > (8 if watched else 0):
         faults.append("a kernel may not have what runs before it is launched: a constructor or initialiser")
     if faults:
         raise port.BuildFailed("\n".join(faults))
-
-
-def _runs_by_itself(section: ElfSection) -> bool:
-    by_name = _INITIALISERS.fullmatch(section.name) is not None
-    return by_name or section.type in (_FIRST, _LAST, _BEFORE)
 
 
 def _symbol_faults(sections: Sequence[ElfSection], also: frozenset[str]) -> Iterator[str]:
@@ -266,10 +241,8 @@ def _symbol_faults(sections: Sequence[ElfSection], also: frozenset[str]) -> Iter
 
 
 def _is_known(name: str) -> bool:
-    return (
-        any(name in known for known in (_MATH, _MEMORY, _PLACES, _LINKER))
-        or _KNOWN.fullmatch(name) is not None
-    )
+    names = (_MATH, _MEMORY, _PLACES, _LINKER)
+    return any(name in known for known in names) or _KNOWN.fullmatch(name) is not None
 
 
 RUNTIME, WATCHER, POISON = "tunesmith_runtime.cpp", "tunesmith_watch.cpp", "tunesmith_poison.h"
@@ -286,9 +259,8 @@ _FORWARDED = (
         "driver_types.h",
     ),
 )
-_DEEP = (
-    "own/1/2/3/4/5/6"  # so deep that a spelling may climb a few folders and still be in a place of our own
-)
+# So deep that a spelling may climb a few folders and still be in a place of our own.
+_DEEP = "own/1/2/3/4/5/6"
 _COMMON = (
     *("-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions", "-fsigned-char"),
     *("-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-math-errno"),
@@ -332,11 +304,11 @@ def build_host_library(unit: messages.Unit, device: Device, watched: bool = Fals
             assembly.write_text(pad_thread_locals(assembly.read_text("latin-1")), "latin-1")
             compiler.run(["-c", "-gdwarf-4", "kernel.s", "-o", "kernel.o"], folder)
         check_object((folder / "kernel.o").read_bytes(), watched, frozenset() if unit.vetted else PRINTS)
-        for file, data in compile_runtime(compiler, device.limits.warp, watched).items():
+        runtime = compile_runtime(compiler, device.limits.warp, watched)
+        for file, data in runtime.items():
             (folder / file).write_bytes(data)
-        objects = ["kernel.o", *compile_runtime(compiler, device.limits.warp, watched)]
         stripped = () if watched else ("-s",)
-        compiler.run([*objects, *compiler.links, *stripped, "-o", "kernel.so"], folder)
+        compiler.run(["kernel.o", *runtime, *compiler.links, *stripped, "-o", "kernel.so"], folder)
         data = (folder / "kernel.so").read_bytes()
     taken = sum(one.nbytes for one in shared_arrays(data)) if watched else max(0, _thread_local(data) - 1)
     resources_used = Resources(shared=taken, max_threads=device.limits.max_threads)
@@ -382,21 +354,18 @@ def _language_flags(unit: messages.Unit, device: Device, watched: bool) -> list[
     defined = [f"-DTUNESMITH_WARP={device.limits.warp}", *(("-DTUNESMITH_WATCH=1",) if watched else ())]
     if unit.language == HIP.name:
         defined += contraction_flags(not watched)
-        own = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
+        macros = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
         standard = next((flag for flag in unit.flags if flag.startswith("-std=")), "-std=c++17")
     else:
         capability = device.limits.capability or 90
-        standard = next(
-            (flag for flag in read_flags(unit.flags, capability).common if flag.startswith("--std=")), ""
-        )
-        standard = standard.removeprefix("-") or "-std=c++17"
+        given = read_flags(unit.flags, capability).common
+        standard = next((flag for flag in given if flag.startswith("--std=")), "--std=c++17")[1:]
         # Watched, equal sums in two places are to be equal: two threads may then write them both.
-        fused = not watched and "--fmad=false" not in read_flags(unit.flags, capability).common
-        defined += contraction_flags(fused)
-        own = ["-D__CUDACC__=1", f"-D__CUDA_ARCH__={capability * 10}", "-D__CUDACC_VER_MAJOR__=13"]
+        defined += contraction_flags(not watched and "--fmad=false" not in given)
+        macros = ["-D__CUDACC__=1", f"-D__CUDA_ARCH__={capability * 10}", "-D__CUDACC_VER_MAJOR__=13"]
     # Templates of entries take functions as arguments, which C++17 brought.
     standard = re.sub(r"c\+\+(?:11|14|0x|1y)$", "c++17", standard)
-    return [standard, *defined, *own]
+    return [standard, *defined, *macros]
 
 
 def contraction_flags(wanted: bool) -> list[str]:
@@ -410,11 +379,10 @@ def contraction_flags(wanted: bool) -> list[str]:
 def _has_fma() -> bool:
     if platform.machine() in ("x86_64", "AMD64"):
         try:
-            return (
-                re.search(r"^flags\s*:.*\bfma\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) is not None
-            )
+            text = Path("/proc/cpuinfo").read_text()
         except OSError:
             return False
+        return re.search(r"^flags\s*:.*\bfma\b", text, re.MULTILINE) is not None
     return platform.machine() == "aarch64"
 
 

@@ -92,9 +92,8 @@ class CpuSession(port.PlainSession):
         memory.close()
 
     def shielded(self, spans: Sequence[port.Pointer]) -> AbstractContextManager[None]:
-        return shield_spans(
-            [(p.memory, p.offset, p.nbytes) for p in spans if isinstance(p.memory, HostPages)]
-        )
+        own = [(p.memory, p.offset, p.nbytes) for p in spans if isinstance(p.memory, HostPages)]
+        return shield_spans(own)
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
         assert isinstance(memory, HostPages)
@@ -139,18 +138,15 @@ class CpuSession(port.PlainSession):
         arrays = _launch_arrays(call.args)
         three, message = ctypes.c_uint * 3, ctypes.create_string_buffer(MESSAGE)
         launch = executable.library["__tunesmith_launch"]
-        failed = launch(
+        what = (
             ctypes.c_void_p(entry.call),
             three(*call.grid),
             three(*call.block),
             ctypes.c_size_t(call.shared),
-            given,
-            (_NativeArray * max(1, len(arrays)))(*arrays),
-            len(arrays),
-            ctypes.c_ulonglong(self.seed),
-            message,
-            ctypes.c_size_t(MESSAGE),
         )
+        touched = (_NativeArray * max(1, len(arrays)))(*arrays), len(arrays)
+        told = ctypes.c_ulonglong(self.seed), message, ctypes.c_size_t(MESSAGE)
+        failed = launch(*what, given, *touched, *told)
         self.after_launch(executable, call)
         if failed:
             raise port.LaunchFailed(f"{call.entry}: {message.value.decode(errors='replace')}")

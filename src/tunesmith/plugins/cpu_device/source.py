@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from tunesmith.backends import port
 from tunesmith.source.effects import NotAssembly, sections_of
 from tunesmith.source.lex import blank_elements
 
-# -- Inline assembly of NVIDIA's, as C++ that does the same on the host; what is not known is named.
-
-
+# Inline assembly of NVIDIA's, as C++ that does the same on the host; what is not known is named.
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _OPERAND = re.compile(r'(?:\[(\w+)\]\s*)?"([^"]*)"\s*\((.*)\)', re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -45,9 +44,8 @@ _TWO = {
 _DECLARED = re.compile(r"\.reg\s+\.(\w+)\s+(.*)")
 _GUARDED = re.compile(r"@(!?)(%?\w+)\s+(.*)")
 _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
-_PLAIN_INSTRUCTION = re.compile(
-    r"\w+(?:\.rn|\.approx|\.full)?(?:\.ftz)?\.f32"
-)  # no other rounding, no .sat, no .NaN
+# No other rounding, no .sat, no .NaN.
+_PLAIN_INSTRUCTION = re.compile(r"\w+(?:\.rn|\.approx|\.full)?(?:\.ftz)?\.f32")
 _SHUFFLES = {"bfly": "xor", "down": "down", "up": "up", "idx": ""}
 _WAITS = re.compile(
     r"\{\s*\.reg \.pred (\w+); mbarrier\.try_wait\.parity\S* \1, \[%1\], %2; selp\.\w+ %0, 1, 0, \1; \}"
@@ -149,8 +147,11 @@ def _translate_instruction(line: str, given: _AsmOperands) -> str:
     opcode, _, rest = line.partition(" ")
     words, stem = [word.strip() for word in _split_at_commas(rest)], opcode.partition(".")[0]
     for pattern, make in _KNOWN:
-        if pattern.match(opcode):
+        if re.match(pattern, opcode):
             try:
+                if isinstance(make, str):
+                    needed = 1 + max(map(int, re.findall(r"\{(\d)\}", make)), default=-1)
+                    return make.format(*map(given.value, words[:needed]))
                 return make(opcode, words, given)
             except (IndexError, KeyError, UnknownInstruction) as error:
                 raise UnknownInstruction(line) from error
@@ -160,14 +161,6 @@ def _translate_instruction(line: str, given: _AsmOperands) -> str:
     if stem in _TWO and plain and len(words) == 3:
         return f"{given.value(words[0])} = {_TWO[stem].format(*map(given.value, words[1:]))}"
     raise UnknownInstruction(line)
-
-
-def _emit_noop(_opcode: str, _words: Sequence[str], _given: _AsmOperands) -> str:
-    return "(void)0"
-
-
-def _emit_move(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
-    return f"__tunesmith::put({given.value(words[0])}, {given.value(words[1])})"
 
 
 def _address_code(opcode: str, word: str, given: _AsmOperands) -> str:
@@ -254,56 +247,42 @@ def _emit_compare(opcode: str, words: Sequence[str], given: _AsmOperands) -> str
     return f"{given.value(words[0])} = {a} {_COMPARED[how]} {b}"
 
 
-def _emit_select(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
-    to, a, b, which = map(given.value, words)
-    return f"{to} = {which} ? {a} : {b}"
-
-
-def _emit_barrier(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
-    return f"__tunesmith_barrier({given.value(words[0])}, {given.value(words[1]) if words[1:] else 0})"
-
-
-_KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _AsmOperands], str]], ...] = (
-    (re.compile(r"fence\.proxy\.async"), lambda _o, _w, _g: "__tunesmith_fence_copies()"),
+# How each begins -> a function, or the C++ with its operands in the places that have their numbers.
+_KNOWN: tuple[tuple[str, Callable[[str, Sequence[str], _AsmOperands], str] | str], ...] = (
+    (r"fence\.proxy\.async", "__tunesmith_fence_copies()"),
     # Launches and blocks are run one after the other, and every thread sees at once what another wrote.
-    (re.compile(r"griddepcontrol\.|prefetch|fence\.(?:proxy|mbarrier_init)\b|nanosleep"), _emit_noop),
-    (re.compile(r"fence\.|membar\."), lambda _o, _w, _g: "__tunesmith_fence()"),
-    (re.compile(r"mov\.[usbf](?:16|32|64)$"), _emit_move),
-    (re.compile(r"ld\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _emit_load),
-    (re.compile(r"st\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _emit_store),
-    (re.compile(r"cp\.async\.c[ag]\.shared(?:::cta)?\.global"), _emit_copy),
-    (re.compile(r"cp\.async\.commit_group$"), lambda _o, _w, _g: "__tunesmith_commit()"),
-    (re.compile(r"cp\.async\.wait_all$"), lambda _o, _w, _g: "__tunesmith_finish(-1)"),
-    (re.compile(r"cp\.async\.wait_group$"), lambda _o, w, g: f"__tunesmith_finish({g.value(w[0])})"),
-    (re.compile(r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier"), _emit_bulk_copy),
-    (re.compile(r"mbarrier\.init\."), _at_barrier("__tunesmith_make_arrival({0}, {1})")),
-    (re.compile(r"mbarrier\.arrive\.expect_tx\."), _at_barrier("__tunesmith_expect({0}, {1})")),
-    (re.compile(r"mbarrier\.arrive\.(?:release\.cta\.)?shared(?:::cta)?\.b64$"), _emit_arrive),
-    (re.compile(r"bar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?$"), _emit_barrier),
+    (r"griddepcontrol\.|prefetch|fence\.(?:proxy|mbarrier_init)\b|nanosleep", "(void)0"),
+    (r"fence\.|membar\.", "__tunesmith_fence()"),
+    (r"mov\.[usbf](?:16|32|64)$", "__tunesmith::put({0}, {1})"),
+    (r"ld\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)", _emit_load),
+    (r"st\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)", _emit_store),
+    (r"cp\.async\.c[ag]\.shared(?:::cta)?\.global", _emit_copy),
+    (r"cp\.async\.commit_group$", "__tunesmith_commit()"),
+    (r"cp\.async\.wait_all$", "__tunesmith_finish(-1)"),
+    (r"cp\.async\.wait_group$", "__tunesmith_finish({0})"),
+    (r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier", _emit_bulk_copy),
+    (r"mbarrier\.init\.", _at_barrier("__tunesmith_make_arrival({0}, {1})")),
+    (r"mbarrier\.arrive\.expect_tx\.", _at_barrier("__tunesmith_expect({0}, {1})")),
+    (r"mbarrier\.arrive\.(?:release\.cta\.)?shared(?:::cta)?\.b64$", _emit_arrive),
     (
-        re.compile(r"bar(?:rier)?(?:\.cta)?\.arrive(?:\.aligned)?$"),
-        lambda _o, w, g: f"__tunesmith_arrive({g.value(w[0])}, {g.value(w[1])})",
+        r"bar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?$",
+        lambda _o, w, g: f"__tunesmith_barrier({g.value(w[0])}, {g.value(w[1]) if w[1:] else 0})",
     ),
-    (re.compile(r"bar\.warp\.sync$"), lambda _o, w, g: f"__syncwarp((unsigned){g.value(w[0])})"),
-    (re.compile(r"shfl\.sync\.(?:bfly|down|up|idx)\.b32$"), _emit_shuffle),
-    (re.compile(r"activemask\.b32$"), lambda _o, w, g: f"{g.value(w[0])} = __activemask()"),
-    (re.compile(r"setp\.\w+\.\w+$"), _emit_compare),
-    (re.compile(r"selp\.\w+$"), _emit_select),
-    (re.compile(r"trap$"), lambda _o, _w, _g: "__trap()"),
-    (
-        re.compile(r"fma\.rn(?:\.ftz)?\.f32$"),
-        lambda _o, w, g: f"{g.value(w[0])} = fmaf({', '.join(map(g.value, w[1:]))})",
-    ),
+    (r"bar(?:rier)?(?:\.cta)?\.arrive(?:\.aligned)?$", "__tunesmith_arrive({0}, {1})"),
+    (r"bar\.warp\.sync$", "__syncwarp((unsigned){0})"),
+    (r"shfl\.sync\.(?:bfly|down|up|idx)\.b32$", _emit_shuffle),
+    (r"activemask\.b32$", "{0} = __activemask()"),
+    (r"setp\.\w+\.\w+$", _emit_compare),
+    (r"selp\.\w+$", "{0} = {3} ? {1} : {2}"),
+    (r"trap$", "__trap()"),
+    (r"fma\.rn(?:\.ftz)?\.f32$", "{0} = fmaf({1}, {2}, {3})"),
 )
 
 
-# -- Casts to integers as a GPU makes them: what an integer cannot hold is clamped, what is no number is
-# zero.
+# Casts to integers as a GPU makes them: what an integer cannot hold is clamped, what is no number is zero.
 #
 # Only casts whose operand and type can be read from the text become calls; the compiler knows the operand's
 # type, and leaves all but floats as they are.
-
-
 CAST = "__tunesmith_cast"
 _TYPE = (
     r"(?:std::)?(?:"
@@ -376,39 +355,17 @@ def _may_be_called(plain: str, start: int, bracket: int) -> bool:
     after_word = re.search(r"\w+$", before)
     if after_word:
         return after_word[0] in _BEFORE
-    return before[-1:] in (
-        "=",
-        "+",
-        "-",
-        "*",
-        "/",
-        "%",
-        "?",
-        ":",
-        "[",
-        "(",
-        ",",
-        "&",
-        "|",
-    ) and inside not in (
-        "*",
-        "&",
-        ")",
-        "",
-    )
+    return before[-1:] in tuple("=+-*/%?:[(,&|") and inside not in ("*", "&", ")", "")
 
 
-def _matching_bracket(plain: str, at: int) -> int:
-    """Behind the bracket that closes the one there; 0 where none does."""
+def _matching_bracket(plain: str, at: int, opens: str = "([{", closes: str = ")]}", ends: str = "") -> int:
+    """Behind the bracket that closes the one there; 0 where none does, or one of `ends` comes before it."""
     depth = 0
     for place in range(at, len(plain)):
-        if plain[place] in "([{":
-            depth += 1
-        elif plain[place] in ")]}":
-            depth -= 1
-            if depth == 0:
-                return place + 1
-        elif plain[place] == ";":
+        depth += (plain[place] in opens) - (plain[place] in closes)
+        if depth == 0:
+            return place + 1
+        if plain[place] in ends:
             return 0
     return 0
 
@@ -425,11 +382,9 @@ def _operand_end(plain: str, at: int) -> int:
         else:
             break
     if plain[at : at + 1] == "(":
-        at = _matching_bracket(plain, at)
-        if at and re.match(
-            r"\s*[A-Za-z_0-9({]", plain[at : at + 40]
-        ):  # it was a type, or what we cannot read
-            return 0
+        at = _matching_bracket(plain, at, ends=";")
+        if at and re.match(r"\s*[A-Za-z_0-9({]", plain[at : at + 40]):
+            return 0  # it was a type, or what we cannot read
     elif number := _NUMBER.match(plain, at):
         return number.end()
     elif name := _NAME.match(plain, at):
@@ -440,14 +395,14 @@ def _operand_end(plain: str, at: int) -> int:
         after = _skip_blanks(plain, at)
         sign = plain[after : after + 1]
         if sign in _CLOSING and sign:
-            at = _matching_bracket(plain, after)
+            at = _matching_bracket(plain, after, ends=";")
         elif arguments := _ARGUMENTS.match(plain, after):
             at = arguments.end()
         elif member := re.compile(r"(?:\.|->|::)\s*(?:template\s+)?[A-Za-z_]\w*").match(plain, after):
             at = member.end()
         elif plain[after : after + 2] in ("++", "--"):
             at = after + 2
-        elif sign == "{" or sign == "":
+        elif sign in ("{", ""):
             return 0
         else:
             return at
@@ -481,15 +436,14 @@ def host_text(text: str, path: str) -> str:
             raise port.BuildFailed(f"{path}:{_line_number(text, found.start())}: {unknown_message(what)}")
     text = _apply_changes(text, clamping_changes(plain))
     plain = blank_elements(text, ("comment", "string"))
-    return _apply_changes(
-        text,
-        [*_dynamic_shared_changes(plain), *_assembly_changes(text, plain, path), *_spelt_otherwise(plain)],
-    )
+    every = _dynamic_shared_changes(plain), _assembly_changes(text, plain, path), _spelt_otherwise(plain)
+    return _apply_changes(text, chain.from_iterable(every))
 
 
 def _apply_changes(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Line ends of what is replaced stay, so that lines keep their numbers."""
     for start, end, new in sorted(changes, reverse=True):
-        text = text[:start] + new + _keep_newlines(text[start:end]) + text[end:]
+        text = text[:start] + new + "".join(re.findall(r"\\?\n", text[start:end])) + text[end:]
     return text
 
 
@@ -507,11 +461,6 @@ def _line_number(text: str, place: int) -> int:
     return before.count("\n", markers[-1].end()) + int(markers[-1][1])
 
 
-def _keep_newlines(text: str) -> str:
-    """Those of what is replaced, so that lines keep their numbers."""
-    return "".join(re.findall(r"\\?\n", text))
-
-
 def _dynamic_shared_changes(plain: str) -> Iterator[tuple[int, int, str]]:
     for found in _DYNAMIC.finditer(plain):
         kind = re.sub(_ALIGNED, " ", found[1]).strip()
@@ -523,11 +472,9 @@ def _dynamic_shared_changes(plain: str) -> Iterator[tuple[int, int, str]]:
         if depth > 0 and not _in_namespace(plain, found.start()):
             yield found.start(), found.end(), f"{pointer.format(name)} = {cast};"
         else:  # it has its place only when a block runs
-            own = f"typedef {pointer.format(f'__tunesmith_type_{name}')};"
-            made = (
-                f"static struct {{ operator __tunesmith_type_{name}() const {{ return {cast}; }} }} {name};"
-            )
-            yield found.start(), found.end(), own + made
+            type = f"__tunesmith_type_{name}"
+            made = f"static struct {{ operator {type}() const {{ return {cast}; }} }} {name};"
+            yield found.start(), found.end(), f"typedef {pointer.format(type)};{made}"
 
 
 def _spelt_otherwise(plain: str) -> Iterator[tuple[int, int, str]]:
@@ -557,30 +504,16 @@ def _in_namespace(plain: str, place: int) -> bool:
 
 def _assembly_changes(text: str, plain: str, path: str) -> Iterator[tuple[int, int, str]]:
     for found in _ASSEMBLY.finditer(plain):
-        end = _statement_end(plain, found.end())
+        opened = plain.find("(", found.end())
+        end = _matching_bracket(plain, opened, "(", ")") or len(plain)
         statement = re.sub(r"\\\n", " ", text[found.start() : end])
         try:
-            sections = sections_of(statement)
-            code = as_code(*_pad_sections(sections))
+            template, outputs, inputs, *_ = (*sections_of(statement), "", "")
+            code = as_code(template, outputs, inputs)
         except (NotAssembly, UnknownInstruction) as error:
             words = unknown_message(f"the instruction {str(error)!r}")
             raise port.BuildFailed(f"{path}:{_line_number(text, found.start())}: {words}") from error
         yield found.start(), end, f"do {{ {code} }} while (0)"
-
-
-def _pad_sections(sections: Sequence[str]) -> tuple[str, str, str]:
-    template, outputs, inputs, *_ = (*sections, "", "")
-    return template, outputs, inputs
-
-
-def _statement_end(plain: str, start: int) -> int:
-    """Behind the parenthesis that closes it."""
-    depth = 0
-    for at in range(plain.find("(", start), len(plain)):
-        depth += {"(": 1, ")": -1}.get(plain[at], 0)
-        if depth == 0:
-            return at + 1
-    return len(plain)
 
 
 ENTRIES = """
@@ -611,20 +544,16 @@ extern "C" __attribute__((visibility("default"))) const __tunesmith::__Entry __t
 
 def with_entries(text: str, entries: Sequence[str]) -> str:
     """A source with a table behind it of the kernels that are launched."""
-    lines = ""
-    for entry in entries:
-        own = f"__tunesmith::__Called<({entry})>"
-        lines += f'    {{"{entry}", {own}::__count, {own}::__sizes, {own}::__call}},\n'
-    return f"{text}\n{ENTRIES.format(entries=lines)}"
+    called = [(entry, f"__tunesmith::__Called<({entry})>") for entry in entries]
+    lines = (f'    {{"{e}", {c}::__count, {c}::__sizes, {c}::__call}},\n' for e, c in called)
+    return f"{text}\n{ENTRIES.format(entries=''.join(lines))}"
 
 
-# -- Conversions of floats to integers that a text does not spell: the compiler tells where they are, and
+# Conversions of floats to integers that a text does not spell: the compiler tells where they are, and
 # each becomes a call that converts as a GPU does.
 #
 # All of it is about a preprocessed text, in which macros are gone. In a template, where one conversion may be
 # to several types, the call finds out its own.
-
-
 WARNING = "-Wfloat-conversion"
 TOLD = f"[{WARNING}]"
 # How a compiler is asked for the whole range of each.

@@ -31,15 +31,20 @@ from tunesmith.session.place import DeviceStandIn, RunRehearsal
 CPU = "cpu"
 TIMES_NONE = "the cpu device checks kernels and times none"
 BUILD_ALONE = "without --device cpu the check proves that it builds for a GPU, and says what it leaves open"
+_PROVE = "prove the kernel right with: tunesmith check PROBLEM"
 _UNKNOWN = "the cpu device does not know"  # as its builds say
+
+
+def _runs(language: str) -> bool:
+    """Whether kernels in this language run on the processor."""
+    return language in [known.name for known in backends.find_backend_kind(CPU).languages]
 
 
 def is_wanted(language: str, config: RunConfig) -> bool:
     """Whether the user names it, as a backend or as the device."""
     if config.backend is not None:
         return config.backend == CPU
-    named = (config.device or "").partition("-")[0] == CPU
-    return named and language in [own.name for own in backends.find_backend_kind(CPU).languages]
+    return (config.device or "").partition("-")[0] == CPU and _runs(language)
 
 
 def backend_of(language: str, config: RunConfig) -> str:
@@ -56,16 +61,13 @@ def place_to_time(
         own = backends.kind_for(language)
         if own is None or own.name == CPU:
             fault = f"{TIMES_NONE}, and this version runs {language} kernels nowhere else"
-            raise DeviceMissing(fault, hint="prove the kernel right with: tunesmith check PROBLEM")
+            raise DeviceMissing(fault, hint=_PROVE)
         place = machine.Workplace(own.name, scratch, config.sandbox)
         here = machine.find_local_devices(place)
         return place, replace(here, devices=(), trouble=TIMES_NONE), None
     spec = backends.backend_for(language, config.backend)
     if spec == CPU:
-        raise DeviceMissing(
-            f"this version times no {language} kernels: {TIMES_NONE}",
-            hint="prove the kernel right with: tunesmith check PROBLEM",
-        )
+        raise DeviceMissing(f"this version times no {language} kernels: {TIMES_NONE}", hint=_PROVE)
     place = machine.Workplace(spec, scratch, config.sandbox)
     return place, machine.find_local_devices(place), config.device
 
@@ -81,8 +83,7 @@ def choose_device(language: str, here: machine.LocalDevices, wanted: str | None)
 
 def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
     """The processor with the limits of the device that is not here; None where it cannot stand in."""
-    runs = {own.name for own in backends.find_backend_kind(CPU).languages}
-    if absent.backend not in runs or not here.devices:
+    if not _runs(absent.backend):
         return None
     own = next((d for d in here.devices if d.limits.warp == absent.limits.warp), None)
     if own is None:
@@ -105,7 +106,7 @@ def unknown_in(words: str) -> str:
 
 def unknown_of(problem: Problem) -> str:
     """What a kernel's text has that this device does not know, by reading alone; else empty."""
-    if problem.kernel.language not in [own.name for own in backends.find_backend_kind(CPU).languages]:
+    if not _runs(problem.kernel.language):
         return ""
     from tunesmith.backends import port
     from tunesmith.plugins.cpu_device.source import host_text
@@ -175,7 +176,7 @@ class HostRehearsal(RunRehearsal):
         if self._looked:
             return self._lab
         self._looked = True
-        if self.absent.backend not in {own.name for own in backends.find_backend_kind(CPU).languages}:
+        if not _runs(self.absent.backend):
             return None
         place = machine.Workplace(CPU, self.scratch, self.sandbox)
         here = machine.find_local_devices(place)
@@ -188,7 +189,7 @@ class HostRehearsal(RunRehearsal):
         return self._lab
 
 
-# -- Beside a GPU: what runs there is watched on the host's processor too, where it can be built for that.
+# Beside a GPU: what runs there is watched on the host's processor too, where it can be built for that.
 
 
 def watch_for(problem: Problem, device: Device, scratch: Path, sandbox: str) -> HostWatch | None:
@@ -223,11 +224,11 @@ class HostWatch:
             sanitizing.close()
 
     def _of(self, variant: Variant, look: Callable[[BuiltCode, Sanitizing], Sanitized]) -> Sanitized:
-        """Where the original cannot be built there is nothing to compare a kernel's faults with."""
         with self._turn:
-            return self._looked(variant, look)
+            return self._look_at(variant, look)
 
-    def _looked(self, variant: Variant, look: Callable[[BuiltCode, Sanitizing], Sanitized]) -> Sanitized:
+    def _look_at(self, variant: Variant, look: Callable[[BuiltCode, Sanitizing], Sanitized]) -> Sanitized:
+        """Where the original cannot be built there is nothing to compare a kernel's faults with."""
         found = self._opened()
         if isinstance(found, str):
             return Sanitized(absent=(("", found),))

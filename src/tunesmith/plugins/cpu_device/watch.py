@@ -21,7 +21,7 @@ from tunesmith.plugins.cpu_device.session import CpuSession, HostExecutable
 from tunesmith.problem.device import Device
 from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
 
-# -- Which line of a source an address of a library comes from: DWARF's table of lines, version 2 to 4.
+# Which line of a source an address of a library comes from: DWARF's table of lines, version 2 to 4.
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,18 @@ def _line_rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
         reader.at = end
 
 
+def _read_file_table(reader: _ByteReader) -> list[str]:
+    folders = [""]
+    while text := reader.text():
+        folders.append(text)
+    files = [""]
+    while text := reader.text():
+        folder = folders[reader.number()]
+        reader.number(), reader.number()
+        files.append(f"{folder}/{text}" if folder else text)
+    return files
+
+
 def _run_line_program(reader: _ByteReader, end: int, version: int) -> Iterator[tuple[int, SourceLine | None]]:
     header = reader.take("I")
     start = reader.at + header
@@ -109,14 +121,7 @@ def _run_line_program(reader: _ByteReader, end: int, version: int) -> Iterator[t
     reader.take("B")
     base, span, first = reader.take("b"), reader.take("B"), reader.take("B")
     lengths = [reader.take("B") for _ in range(first - 1)]
-    folders = [""]
-    while text := reader.text():
-        folders.append(text)
-    files = [""]
-    while text := reader.text():
-        folder = folders[reader.number()]
-        reader.number(), reader.number()
-        files.append(f"{folder}/{text}" if folder else text)
+    files = _read_file_table(reader)
     reader.at = start
     address, file, line = 0, 1, 1
     while reader.at < end:
@@ -217,23 +222,14 @@ def _describe_finding(
     # Where an array of a class is declared, compilers ask whether it has been made.
     if "nobody has written" in words and here is not None and _only_declares(_text_of(source, here.line)):
         return None
-    return {
-        "words": words,
-        "kernel": entry,
-        "place": str(here or ""),
-        "other": str(other) if other is not None and other != here else "",
-    }
+    there = str(other) if other is not None and other != here else ""
+    return {"words": words, "kernel": entry, "place": str(here or ""), "other": there}
 
 
 def _innermost_user_line(trail: Any, start: int, table: LineTable) -> SourceLine | None:
     """The innermost line of the user's own: of what is in our headers, whoever called it."""
-    for address in trail:
-        if not address:
-            continue
-        line = table.line_of(address - 1 - start)
-        if line is not None and _is_users(line.file):
-            return line
-    return None
+    lines = (table.line_of(address - 1 - start) for address in trail if address)
+    return next((line for line in lines if line is not None and _is_users(line.file)), None)
 
 
 def _text_of(source: str, line: int) -> str:
@@ -252,21 +248,10 @@ def _is_users(file: str) -> bool:
     return file != _ENTRIES and "tunesmith_" not in file and not file.startswith("headers/")
 
 
-# -- What watches kernels on the cpu device: our own, built into the kernel by the compiler that is here.
-
-
-PROGRAM, TOOL = "cpu", "watch"
+# What watches kernels on the cpu device: our own, built into the kernel by the compiler that is here.
+TOOL = "watch"
 VARIABLE = "TUNESMITH_WATCH"  # the file that findings go into
-CASE_BYTES = 1 << 15
-WORDS = 300
-
-
-def find_watcher() -> str | None:
-    return shutil.which("env") if sys.platform == "linux" and find_compilers() else None
-
-
-def command_line(program: str, _tool: str, log: Path) -> list[str]:
-    return [program, f"{VARIABLE}={log}"]
+WORDS = 300  # characters of what is told of a finding
 
 
 def read_watch_log(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
@@ -280,22 +265,21 @@ def read_watch_log(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
             continue
         kind, _, more = words.partition(": ")
         there = f"; the other is at {other}" if other else ""
-        found.append(
-            SanitizerFinding(tool, kind_of(kind), kernel, place, truncate_text(f"{more}{there}", WORDS))
-        )
+        said = truncate_text(f"{more}{there}", WORDS)
+        found.append(SanitizerFinding(tool, kind_of(kind), kernel, place, said))
     return distinct_findings(found)
 
 
 SANITIZER = port.SanitizerKind(
-    program=PROGRAM,
+    program="cpu",
     tools=(TOOL,),
     at_gate=(TOOL,),
-    find=find_watcher,
+    find=lambda: shutil.which("env") if sys.platform == "linux" and find_compilers() else None,
     missing="there is no C++ compiler for the cpu device",
     fix=INSTALL,
     version=lambda _program: find_compilers()[0].title if find_compilers() else "",
-    command=command_line,
+    command=lambda program, _tool, log: [program, f"{VARIABLE}={log}"],
     read=read_watch_log,
-    nbytes=CASE_BYTES,
+    nbytes=1 << 15,
     own_device=True,
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
+from functools import cached_property
 
 from tunesmith.backends.cuda.flags import architecture_apart
 from tunesmith.base.errors import BadInput
@@ -13,7 +13,6 @@ from tunesmith.base.text import escape_markdown
 from tunesmith.deliver.artefact import Artefact, Export, Target, bytes_of, missing_lines
 from tunesmith.deliver.cuda.host import (
     DRIVER,
-    PREPARES,
     RUNTIME,
     CudaApi,
     DispatchLine,
@@ -24,20 +23,9 @@ from tunesmith.deliver.cuda.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.cuda.original_ptx import original_ptx
 from tunesmith.deliver.cuda.source import Unfit
 from tunesmith.deliver.expr_text import C_TYPES, format_comment
-from tunesmith.source.lex import find_directives as directives_in
-
-# -- CMakeLists.txt of the exports for C++: each translation unit with its own flags, for its own device.
-
+from tunesmith.plugins.exports import export_texts, runtime_text
 
 _WORD = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
-
-# Before project(), which leaves it empty: nothing would be optimised.
-_RELEASE = """\
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-"""
-_ASSERTS = "$<$<COMPILE_LANGUAGE:CUDA>:-UNDEBUG>"
 
 
 @dataclass(frozen=True)
@@ -63,90 +51,12 @@ def odd_option(options: Sequence[str]) -> str | None:
     return next((option for option in options if not _WORD.fullmatch(option)), None)
 
 
-def cmake_for_embedded(name: str) -> str:
-    return (
-        "cmake_minimum_required(VERSION 3.18)\n"
-        f"{_RELEASE}"
-        f"project({name}_tuned CXX)\n"
-        "find_package(CUDAToolkit REQUIRED)\n"
-        f"add_library({name}_tuned STATIC {name}.cpp)\n"
-        f"target_include_directories({name}_tuned PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
-        f"target_compile_features({name}_tuned PUBLIC cxx_std_14)\n"
-        f"target_link_libraries({name}_tuned PUBLIC CUDA::cuda_driver CUDA::toolkit)\n"
-        "add_executable(example EXCLUDE_FROM_ALL example.cpp)\n"
-        f"target_link_libraries(example PRIVATE {name}_tuned)\n"
-    )
-
-
 def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUnit]) -> str:
-    """A winner is built for its own device alone: it serves no other, and need not compile for one."""
     built: dict[tuple[str, ...], list[str]] = {(): [f"{name}.cpp"]}
     for unit in units:
         built.setdefault(unit.devices, []).append(unit.file)
-    targets = {sources: _cmake_target(name, sources) for sources in built}
-    text = (
-        "cmake_minimum_required(VERSION 3.20)\n"
-        '# Name other devices to have the original there: -DCMAKE_CUDA_ARCHITECTURES="80;90"\n'
-        "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})\n"
-        f'  set(CMAKE_CUDA_ARCHITECTURES "{";".join(map(str, devices)) or "native"}")\n'
-        "endif()\n"
-        f"{_RELEASE}"
-        f"project({name}_tuned CXX CUDA)\n"
-        "find_package(CUDAToolkit REQUIRED)\n"
-    )
-    for architectures, sources in built.items():
-        if architectures:
-            part = targets[architectures]
-            text += (
-                f"add_library({part} OBJECT {' '.join(sources)})\n"
-                f'set_target_properties({part} PROPERTIES CUDA_ARCHITECTURES "{";".join(architectures)}")\n'
-                f"target_compile_features({part} PUBLIC cuda_std_17)\n"
-                f"target_compile_options({part} PRIVATE {_ASSERTS})\n"
-            )
-    objects = [f"$<TARGET_OBJECTS:{target}>" for own, target in targets.items() if own]
-    text += (
-        f"add_library({name}_tuned STATIC {' '.join([*built[()], *objects])})\n"
-        f"target_include_directories({name}_tuned PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
-        f"target_compile_features({name}_tuned PUBLIC cxx_std_17 cuda_std_17)\n"
-        f"target_compile_options({name}_tuned PRIVATE {_ASSERTS})\n"
-        f"target_link_libraries({name}_tuned PUBLIC CUDA::cudart)\n"
-        "# Each kernel is built with the flags it was verified with; a Release must not take its asserts.\n"
-    )
-    for unit in units:
-        if options := ";".join(unit.options):
-            text += f'set_source_files_properties({unit.file} PROPERTIES COMPILE_OPTIONS "{options}")\n'
-    text += (
-        "add_executable(example EXCLUDE_FROM_ALL example.cu)\n"
-        f"target_link_libraries(example PRIVATE {name}_tuned)\n"
-    )
-    return text + _cmake_code_checks(name, units, targets)
-
-
-def _cmake_target(name: str, architectures: Sequence[str]) -> str:
-    return "_".join([name, "sm", *architectures]) if architectures else f"{name}_tuned"
-
-
-def _cmake_code_checks(name: str, units: Sequence[CudaUnit], targets: Mapping[tuple[str, ...], str]) -> str:
-    checked = [unit for unit in units if unit.verified]
-    if not checked:
-        return ""
-    here = "${CMAKE_CURRENT_SOURCE_DIR}"
-    text = (
-        "# Says of each kernel whether this compiler makes the machine code of it that was verified.\n"
-        "find_package(Python3 COMPONENTS Interpreter)\n"
-        "if(Python3_FOUND)\n"
-        f"  add_custom_command(TARGET {name}_tuned POST_BUILD\n"
-    )
-    for unit in checked:
-        pattern = unit.file.replace(".", "[.]")
-        built = f"$<FILTER:$<TARGET_OBJECTS:{targets[unit.devices]}>,INCLUDE,{pattern}>"
-        options = " ".join([f"-arch=sm_{unit.device}", *unit.options])
-        text += (
-            f"    COMMAND ${{Python3_EXECUTABLE}} {here}/check_code.py --nvcc ${{CMAKE_CUDA_COMPILER}}\n"
-            f'      --object "{built}"\n'
-            f"      {here}/{unit.file} {here}/{unit.verified} {options}\n"
-        )
-    return f"{text}    VERBATIM)\nendif()\n"
+    targets = {sms: "_".join([name, "sm", *sms]) if sms else f"{name}_tuned" for sms in built}
+    return str(export_texts("cuda_cpp.j2").sources(name, devices, units, built, targets))
 
 
 @dataclass(frozen=True)
@@ -158,18 +68,17 @@ class HostFiles:
     program: HostProgram
     elsewhere: str
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        return self._missing[0]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._missing[1]
-
-    @property
-    def _missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    @cached_property
+    def missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         lines = self.program.lines
         return missing_lines((x.result, x.entry, x.about, "" if x.address else x.why) for x in lines)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return self.missing[0]
+
+    def export(self, files: dict[str, bytes]) -> Export:
+        return Export(files, self.left_out, notes=self.missing[1])
 
 
 def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) -> HostFiles:
@@ -178,13 +87,12 @@ def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) ->
     missing = "the run has no machine code of it"
     program.fill(lambda line: program.embedded(line) or replace(line, why=missing))
     if not any(line.address and line.is_tuned for line in program.lines):
-        raise BadInput(
-            f"the runs of {artefact.problem} have no machine code of a winner",
-            hint="tune again: runs of earlier versions did not store it; or export with --to cpp",
-        )
-    lines = about or "Its kernels are the machine code that was verified. Link with libcuda."
+        fault = f"the runs of {artefact.problem} have no machine code of a winner"
+        hint = "tune again: runs of earlier versions did not store it; or export with --to cpp"
+        raise BadInput(fault, hint=hint)
+    about = about or "Its kernels are the machine code that was verified. Link with libcuda."
     elsewhere = _with_ptx(program)
-    return _host_files(artefact, program, program.written(), lines, elsewhere)
+    return _host_files(artefact, program, program.written(), about, elsewhere)
 
 
 def _with_ptx(program: HostProgram) -> str:
@@ -223,21 +131,9 @@ def _host_files(
         [f"{artefact.problem}, tuned by Tunesmith on {devices}.", about, elsewhere],
         [f"Call {outer}::launch or, from C and Python, {name}_launch; both take"],
     )
-    source = format_comment([f"The host's part of {artefact.problem}: see {name}.h."])
-    source += f'#include "{name}.h"\n'
-    source += "".join(f"#include <{header}>\n" for header in program.headers)
-    source += f"\n{declared}namespace {outer} {{\n\n{text}\n}}  // namespace {outer}\n\n"
-    taken = program.declaration(f"{name}_launch")
-    source += f'extern "C" {taken} {{\n    return {outer}::launch({program.passed});\n}}\n'
-    source += f'extern "C" int {name}_prepare() {{ return {outer}::prepare(); }}\n'
-    included = [h for h in program.headers if h.startswith("cuda")]
-    header = head + "#pragma once\n" + "".join(f"#include <{h}>\n" for h in included)
-    header += f"\n#ifdef __cplusplus\nnamespace {outer} {{\n{program.declaration('launch')};\n"
-    header += f"// The kernel as it was before it was tuned.\n{program.declaration('launch_original')};\n"
-    header += f"// {PREPARES}\nbool prepare();\n}}\n"
-    header += f'\nextern "C" {{\n#endif\n{_for_c(program, f"{name}_launch")};\n'
-    header += f"int {name}_prepare(void);\n#ifdef __cplusplus\n}}\n#endif\n"
-    return HostFiles(header.encode(), source.encode(), program, elsewhere)
+    source = export_texts("cuda_cpp.j2").source(name, artefact.problem, program, declared, text)
+    header = export_texts("cuda_cpp.j2").header(name, program, head, _for_c(program, f"{name}_launch"))
+    return HostFiles(str(header).encode(), str(source).encode(), program, elsewhere)
 
 
 def _for_c(program: HostProgram, name: str) -> str:
@@ -250,29 +146,13 @@ def _for_c(program: HostProgram, name: str) -> str:
     return "".join(f"struct {kind};\n" for kind in named) + declared
 
 
-# -- cubin --------------------------------------------------------------------------------------------------
-
-
 def _write_cubin(artefact: Artefact) -> Export:
     made, name = embedded_host(artefact), artefact.name
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     files["example.cpp"] = _cuda_example(artefact, made.program, DRIVER).encode()
-    files["CMakeLists.txt"] = cmake_for_embedded(name).encode()
-    build = [
-        "Build it with CMake, and the example:",
-        "",
-        "    cmake -B build && cmake --build build",
-        "    cmake --build build --target example",
-        "",
-        "or compile `{name}.cpp` with your program, and link with libcuda:",
-        "",
-        "    g++ -O2 -I CUDA/include -c {name}.cpp",
-    ]
-    files["README.md"] = _cuda_readme(artefact, made, build).encode()
-    return Export(files, made.left_out, notes=made.notes)
-
-
-# -- cpp ----------------------------------------------------------------------------------------------------
+    files["CMakeLists.txt"] = str(export_texts("cuda_cpp.j2").embedded(name)).encode()
+    files["README.md"] = _cuda_readme(artefact, made, is_embedded=True).encode()
+    return made.export(files)
 
 
 def _write_cpp(artefact: Artefact) -> Export:
@@ -292,32 +172,18 @@ def _write_cpp(artefact: Artefact) -> Export:
         file, first = f"kernels_{unit.namespace}.cu", owners[unit.namespace][0]
         head = format_comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
         entry = "const void* {name}() {{ return {address}; }}\n"
-        files[file] = _unnamed_lines(unit.written(head, outer, file, entry)).encode()
+        files[file] = unit.written(head, outer, file, entry, names_files=False).encode()
         verified = f"verified/{unit.namespace}.cubin"
         if (data := first.result.binary(first.entry)) is not None:
             files[verified] = data
         built.append(_cmake_unit(file, owners[unit.namespace], verified if data is not None else ""))
-    files["check_code.py"] = (
-        resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_bytes()
-    )
+    files["check_code.py"] = runtime_text("check_code").encode()
     files["example.cu"] = _cuda_example(artefact, program, RUNTIME).encode()
     devices = sorted({result.dispatch.capability for result in artefact.results} - {0})
     files["CMakeLists.txt"] = cmake_for_sources(name, devices, built).encode()
-    build = [
-        "Build it with CMake, and the example:",
-        "",
-        "    cmake -B build && cmake --build build",
-        "    cmake --build build --target example",
-    ]
-    if any(unit.verified for unit in built):
-        build += [
-            "",
-            "At the end of a build `check_code.py` says of each kernel whether its machine code is what was",
-            "verified. nvcc and NVRTC, which most runs build with, need not agree: `--to cubin` exports the",
-            "machine code itself.",
-        ]
-    files["README.md"] = _cuda_readme(artefact, made, build).encode()
-    return Export(files, made.left_out, notes=made.notes)
+    is_compared = any(unit.verified for unit in built)
+    files["README.md"] = _cuda_readme(artefact, made, is_compared=is_compared).encode()
+    return made.export(files)
 
 
 def _compiled_line(
@@ -333,32 +199,15 @@ def _compiled_line(
     return replace(line, address=lambda name: f"{address(name)}()", label=f"kernels_{namespace}.cu")
 
 
-def _unnamed_lines(text: str) -> str:
-    """With #line as numbers alone, which asserts have in their code: a build takes a file that it names for
-    one that this is made from, and as it is not here would build everything again each time."""
-    done, pieces = 0, list[str]()
-    for directive in directives_in(text):
-        if directive.word == "line" and '"' in directive.rest:
-            pieces += [text[done : directive.start], "#line " + directive.rest.partition('"')[0].strip()]
-            done = directive.end
-    return "".join([*pieces, text[done:]])
-
-
 def _cmake_unit(file: str, lines: list[DispatchLine], verified: str) -> CudaUnit:
-    own = {
-        options_of(line.entry.flags, line.result.dispatch.capability)[1] for line in lines if line.is_tuned
-    }
-    first = lines[0]
-    options, device = options_of(first.entry.flags, first.result.dispatch.capability)
-    return CudaUnit(file, options, tuple(sorted(own - {""})), verified, device)
+    given = [options_of(line.entry.flags, line.result.dispatch.capability) for line in lines]
+    devices = {device for (_, device), line in zip(given, lines, strict=True) if line.is_tuned}
+    return CudaUnit(file, given[0][0], tuple(sorted(devices - {""})), verified, given[0][1])
 
 
 def _declare_entries(outer: str, unit: SourceUnit) -> str:
     functions = " ".join(f"const void* {constant}();" for constant in unit.entries.values())
     return f"namespace {outer} {{ namespace {unit.namespace} {{ {functions} }} }}\n"
-
-
-# -- what both have -----------------------------------------------------------------------------------------
 
 
 def _cuda_example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
@@ -377,25 +226,8 @@ def _cuda_example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str
         else:
             own = next(a for a in program.dispatch.literals if f"arg_{a.name}" == parameter.name)
             given.append(str(own.value))
-    call = f"{artefact.name}_tuned::launch({', '.join(given)})"
-    if api is RUNTIME:
-        setup = f"char* memory;\n    cudaMalloc((void**)&memory, {total}); cudaMemset(memory, 0, {total});"
-        end = "cudaDeviceSynchronize()"
-    else:
-        setup = (
-            "CUdevice device; CUcontext context; CUdeviceptr memory;\n"
-            "    cuInit(0); cuDeviceGet(&device, 0); cuDevicePrimaryCtxRetain(&context, device);\n"
-            f"    cuCtxSetCurrent(context); cuMemAlloc(&memory, {total}); cuMemsetD8(memory, 0, {total});"
-        )
-        end = "cuCtxSynchronize()"
-    return (
-        f'#include "{artefact.name}.h"\n\n'
-        + format_comment(
-            [f"Calls it once, as at {workload.name}, on zeros. Its status is 0 where that went well."]
-        )
-        + f"int main() {{\n    {setup}\n    const int error = (int){call};\n"
-        + f"    return error != 0 ? error : (int){end};\n}}\n"
-    )
+    about = (artefact.name, workload.name, total, given, api is RUNTIME)
+    return str(export_texts("cuda_cpp.j2").example(*about))
 
 
 def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int], int]:
@@ -413,27 +245,16 @@ def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[s
     return starts, total
 
 
-def _cuda_readme(artefact: Artefact, made: HostFiles, build: Sequence[str]) -> str:
-    name = artefact.name
+def _cuda_readme(artefact: Artefact, made: HostFiles, **how: bool) -> str:
+    devices = ", ".join(escape_markdown(result.dispatch.device) for result in artefact.results)
     winners = sum(result.dispatch.winners for result in artefact.results)
-    lines = [
-        f"# {name}",
-        "",
-        f"Tuned by Tunesmith on {', '.join(escape_markdown(r.dispatch.device) for r in artefact.results)}.",
-        f"Winners delivered: {len(artefact.tuned) - len(made.left_out)} of {winners}.",
-        "",
-        *(line.replace("{name}", name) for line in build),
-        "",
-        f"Call `{name}_tuned::launch` (`{name}.h` says what it takes), or `{name}_launch` from C.",
-        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified, the",
-        "original serves.",
-        "",
-        f"{escape_markdown(made.elsewhere)} A line on stderr says, once, how to tune there.",
-    ]
     earlier = (why for result in artefact.results for why in result.dispatch.left_out)
-    told = [*(f"left out: {text}" for text in (*earlier, *made.left_out)), *made.notes]
-    lines += ["", *(f"- {escape_markdown(text)}" for text in told)] if told else []
-    return "\n".join(lines) + "\n"
+    left_out, notes = made.missing
+    told = [*(f"left out: {text}" for text in (*earlier, *left_out)), *notes]
+    counts = len(artefact.tuned) - len(left_out), winners
+    listed = escape_markdown(made.elsewhere), list(map(escape_markdown, told))
+    how = {"is_embedded": False, "is_compared": False} | how
+    return str(export_texts("cuda_cpp.j2").readme(artefact.name, devices, *counts, *listed, **how))
 
 
 CPP = Target("cpp", "C++ sources by their flags, with a CMake target", ("cuda",), _write_cpp)

@@ -28,10 +28,8 @@ from tunesmith.space.configset import Config
 from tunesmith.space.expr import Expr, RealExpr, Variable, real_python
 from tunesmith.space.space import Constraint
 
-# -- The part of the Kernel Tuner script that is the same for every kernel. What differs stands before it,
-# as constants and functions of `v`: the sizes of a workload, the limits of the device, the parameters.
-
-
+# The part of the script that is the same for every kernel. What differs stands before it, as constants and
+# functions of `v`: the sizes of a workload, the limits of the device, the parameters.
 BODY = '''\
 SIDES = ["block_size_x", "block_size_y", "block_size_z"]
 
@@ -404,9 +402,7 @@ if __name__ == "__main__":
 '''
 
 
-# -- The Kernel Tuner script of one kernel: its constants, and its expressions as Python functions.
-
-
+# The Kernel Tuner script of one kernel: its constants, and its expressions as Python functions.
 INCLUDE = "include"
 MOST_SHARED = 48 << 10  # bytes of dynamic shared memory that a CUDA kernel gets without asking for more
 LANGUAGES = {"cuda": "NVCUDA", "opencl": "OpenCL"}  # as Kernel Tuner names its backends
@@ -432,6 +428,9 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 '''
+
+
+_DEVICE = "\n# The limits of the device that the run was made on; on another they differ.\nDEVICE = "
 
 
 def file_names(problem: Problem) -> dict[str, str]:
@@ -477,18 +476,15 @@ class KernelTunerScript:
         both = f"{self.template.source}\n{self.problem.kernel.text}"
         return (*given, *standard_headers(both, given))
 
-    def text(self) -> str:
+    def _constants(self, block_names: list[str]) -> dict[str, object]:
         problem, template, launch = self.problem, self.template, self.template.launches[0]
-        names, derived = self._block()
-        options = self._build_options(template.source, (*problem.kernel.flags, *template.flags))
-        reference = problem.accuracy.reference
-        constants: dict[str, object] = {
+        return {
             "PROBLEM": problem.name,
             "LANGUAGE": LANGUAGES[problem.kernel.language],
             "PLATFORM": self._platform_index(),
             "KERNEL": self.kernel,
             "ENTRY": _tuner_entry_name(launch.entry, [p.name for p in template.space.params]),
-            "OPTIONS": options,
+            "OPTIONS": self._build_options(template.source, (*problem.kernel.flags, *template.flags)),
             "INCLUDE": [INCLUDE] if self.headers else [],
             "KERNEL_DEFINES": self._kernel_defines(),
             "WORKLOADS": {w.name: w.as_dict() for w in problem.workloads},
@@ -497,29 +493,28 @@ class KernelTunerScript:
             "BEST": self.best(),
             "FAILED": self._failed(),
             "MOST_SHARED": MOST_SHARED,
-            "BLOCK_NAMES": names,
+            "BLOCK_NAMES": block_names,
             "ARGUMENT_ORDER": list(launch.args),
-            "REFERENCE": _function_location("user_reference.py", reference),
+            "REFERENCE": _function_location("user_reference.py", problem.accuracy.reference),
             "INPUTS": _function_location("user_inputs.py", problem.inputs),
             "UNCHECKED": "the problem has no reference, and Kernel Tuner cannot launch the original",
         }
-        parts = [
-            _HEAD,
-            HELPERS,
-            "\n# The limits of the device that the run was made on; on another they differ.",
-        ]
-        parts.append(f"DEVICE = {_format_literal(self.state.device.limits.names())}")
-        parts += [f"{name} = {_format_literal(value)}" for name, value in constants.items()]
-        parts.append(f"REQUIRE = {self._constraint_table()}")
-        parts.append(f"DEFINES = {_format_dict({name: self._function(e) for name, e in template.defines})}")
-        parts.append(f"GRID = {self._functions(launch.grid)}")
-        parts.append(f"BLOCK = {self._functions(launch.block)}")
-        parts.append(f"BLOCK_PARAMETERS = {_format_dict(derived)}")
-        parts.append(f"SHARED = {self._function(launch.shared)}")
-        parts.append(f"ARGUMENTS = {self._arguments()}")
-        parts.append(f"SCRATCH = {self._scratch()}")
-        parts.append(f"ORIGINAL = {self._original_table()}")
-        return "\n".join(parts) + "\n\n\n" + BODY
+
+    def text(self) -> str:
+        launch, (names, derived) = self.template.launches[0], self._block()
+        defines = {name: self._function(expr) for name, expr in self.template.defines}
+        found = {name: _format_literal(value) for name, value in self._constants(names).items()}
+        found |= {"REQUIRE": self._constraint_table(), "DEFINES": _format_dict(defines)}
+        found |= {"GRID": self._functions(launch.grid), "BLOCK": self._functions(launch.block)}
+        found |= {"BLOCK_PARAMETERS": _format_dict(derived), "SHARED": self._function(launch.shared)}
+        found |= {
+            "ARGUMENTS": self._arguments(),
+            "SCRATCH": self._scratch(),
+            "ORIGINAL": self._original_table(),
+        }
+        lines = "\n".join(f"{name} = {text}" for name, text in found.items())
+        limits = _format_literal(self.state.device.limits.names())
+        return f"{_HEAD}\n{HELPERS}\n{_DEVICE}{limits}\n{lines}\n\n\n{BODY}"
 
     def known(self, workload: str) -> dict[str, int]:
         return {**self.state.device.limits.names(), **self.problem.workload(workload).as_dict()}
@@ -578,14 +573,12 @@ class KernelTunerScript:
         scored = [t for t in sound_scores(self.problem, self.state) if t.config.candidate == self.candidate]
         found = {}
         for place, workload in enumerate(self.problem.workloads):
-            own = [
-                c for c in (picked.get(workload.name), choice.general) if c and c.candidate == self.candidate
-            ]
-            at = [
-                (s, t.config) for t in scored if (s := t.at[place] if place < len(t.at) else None) is not None
-            ]
-            own += [max(at, key=lambda pair: pair[0])[1]] if at else [self.template.default]
-            found[workload.name] = own[0].as_dict()
+            won = (picked.get(workload.name), choice.general)
+            chosen = [config for config in won if config and config.candidate == self.candidate]
+            here = ((t.at[place] if place < len(t.at) else None, t.config) for t in scored)
+            at = [(score, config) for score, config in here if score is not None]
+            chosen += [max(at, key=lambda pair: pair[0])[1]] if at else [self.template.default]
+            found[workload.name] = chosen[0].as_dict()
         return found
 
     def _failed(self) -> dict[str, list[tuple[int, ...]]]:
@@ -648,18 +641,13 @@ class KernelTunerScript:
 
     def _scratch(self) -> str:
         """Arrays that hold nothing: of the problem, and of the template, shaped by its parameters."""
-        own = [a for a in self.problem.arguments if a.role in ("workspace", "local")]
+        scratch = [a for a in self.problem.arguments if a.role in ("workspace", "local")]
         rows: dict[str, str] = {}
-        for a in (*own, *self.template.workspace):
+        for a in (*scratch, *self.template.workspace):
             used = [p.name for p in self.template.space.params if any(p.name in e.names for e in a.shape)]
             sides = " * ".join(f"max(0, {python_text(e, self._largest_values)})" for e in a.shape) or "1"
-            row = {
-                "role": repr(a.role),
-                "type": repr(a.type),
-                "used": repr(used),
-                "count": f"lambda v: {sides}",
-            }
-            rows[a.name] = _format_dict(row, "")
+            row = {"role": repr(a.role), "type": repr(a.type), "used": repr(used)}
+            rows[a.name] = _format_dict(row | {"count": f"lambda v: {sides}"}, "")
         return _format_dict(rows)
 
     def _original_table(self) -> str:
@@ -744,20 +732,12 @@ def kernel_tuner_files(templates: Templates, state: State) -> dict[str, bytes]:
     files = _exported_files(script)
     tool = f"tunesmith {dict(state.started.versions).get('tunesmith', '')}".strip()
     for workload in problem.workloads:
-        about = {
-            "tool": tool,
-            "problem": problem.name,
-            "device": state.device.name,
-            "workload": workload.name,
-            "problem_size": workload.as_dict(),
-        }
-        files[t4_name(problem, workload.name)] = t4_results(results[workload.name], about)
+        about: dict[str, object] = {"tool": tool, "problem": problem.name, "device": state.device.name}
+        about |= {"workload": workload.name, "problem_size": workload.as_dict()}
+        name = f"t4-results-{file_names(problem)[workload.name]}.json"
+        files[name] = t4_results(results[workload.name], about)
     files[METADATA] = _run_metadata(state)
     return files
-
-
-def t4_name(problem: Problem, workload: str) -> str:
-    return f"t4-results-{file_names(problem)[workload]}.json"
 
 
 def results_at(state: State, candidate: str, workload: str) -> list[tuple[Config, Result]]:
@@ -808,9 +788,6 @@ def _exported_files(script: KernelTunerScript) -> dict[str, bytes]:
             raise BadInput(f"the header {spelling!r} cannot be a file of the export", hint=HINT)
         headers[str(path)] = text
     return files | {f"{INCLUDE}/{name}": text.encode() for name, text in headers.items()}
-
-
-# -- what cannot be said --------------------------------------------------------------------------------
 
 
 def _refuse_unsupported(script: KernelTunerScript) -> None:

@@ -91,15 +91,20 @@ def place_behind_includes(text: str, offset: int) -> int:
     return place if place >= 0 else place_before(text, offset)
 
 
-def _parse_site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[PatchedLaunch]:
-    first = at - 1
-    if first >= 0 and tokens[first].text in (">", ">>"):
+def _name_before(tokens: list[Token], at: int) -> int:
+    """Where the last part of a name stands, before its template arguments; -1 where nothing does."""
+    if at >= 0 and tokens[at].text in (">", ">>"):
         depth = 0
-        while first >= 0:
-            depth += {">": 1, ">>": 2, "<": -1}.get(tokens[first].text, 0)
-            first -= 1
+        while at >= 0:
+            depth += {">": 1, ">>": 2, "<": -1}.get(tokens[at].text, 0)
+            at -= 1
             if depth <= 0:
                 break
+    return at
+
+
+def _parse_site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[PatchedLaunch]:
+    first = _name_before(tokens, at - 1)
     if first < 0 or tokens[first].text != kernel:
         return
     name_end = tokens[first].offset + len(kernel)

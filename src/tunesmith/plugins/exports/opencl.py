@@ -6,7 +6,8 @@ Tables say what there is, functions what each expression is worth; the fixed par
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import resources
 
 import numpy as np
@@ -30,16 +31,20 @@ from tunesmith.deliver.expr_text import (
     string_literal,
     string_literals,
 )
-from tunesmith.plugins.exports.python_package import call_text, function_name, package_files, package_name
+from tunesmith.plugins.exports import export_texts, fixed_value
+from tunesmith.plugins.exports.python_package import (
+    call_text,
+    module_text,
+    package_files,
+    usage_text,
+)
 from tunesmith.plugins.exports.readmes import opencl_readme
 from tunesmith.problem.device import OPENCL
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
-from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, parse_expr
+from tunesmith.space.expr import LIMIT, Expr, RealExpr, parse_expr
 
-# -- A program that calls an exported operator once, and how its arguments are written in C.
-
-
+# A program that calls an exported operator once, and how its arguments are written in C.
 # C has no type for the narrow floats: they are passed as they lie in memory.
 C_TYPES = {
     "float16": "cl_half", "bfloat16": "cl_ushort", "float8_e4m3": "cl_uchar", "float8_e5m2": "cl_uchar",
@@ -61,55 +66,18 @@ def opencl_example(artefact: Artefact, names: Mapping[str, str]) -> str:
     name, dispatch = artefact.name, artefact.first.dispatch
     sizes = dispatch.workloads[0].sizes if dispatch.workloads else {s.name: s.min for s in dispatch.sizes}
     lengths = {a.name: max(1, bytes_of(a).evaluate(sizes)) for a in dispatch.arrays}
-    made = "".join(
-        f"    cl_mem {names[array]} = zeros(context, queue, {length});\n" for array, length in lengths.items()
-    )
-    made += "".join(
-        f"    {C_TYPES[a.type]} {names[a.name]} = {_initial_literal(a)};\n" for a in dispatch.literals
-    )
+    made = "".join(f"    cl_mem {names[a]} = zeros(context, queue, {n});\n" for a, n in lengths.items())
+    scalars = ((C_TYPES[a.type], names[a.name], _initial_literal(a)) for a in dispatch.literals)
+    made += "".join(f"    {kind} {name_} = {value};\n" for kind, name_, value in scalars)
     given = [
         "self", "queue", *(names[a.name] for a in (*dispatch.arrays, *dispatch.literals)),
         *(str(sizes[s]) for s in [size.name for size in dispatch.sizes]), "0", "NULL", "NULL",
     ]  # fmt: skip
-    return f"""\
-// One call of {name}, on the first device of the first platform.
-#include "{name}.h"
-
-#include <stdio.h>
-
-static cl_mem zeros(cl_context context, cl_command_queue queue, size_t bytes) {{
-    const unsigned char zero = 0;
-    cl_mem made = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
-    clEnqueueFillBuffer(queue, made, &zero, 1, 0, bytes, 0, NULL, NULL);
-    return made;
-}}
-
-int main(void) {{
-    cl_platform_id platform;
-    cl_device_id device;
-    if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS) return 1;
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) != CL_SUCCESS) return 1;
-    cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
-{made}
-    {name}_operator *self;
-    cl_int error = {name}_create(context, device, &self);
-    if (error == CL_SUCCESS) error = {name}_enqueue({", ".join(given)});
-    if (error == CL_SUCCESS) error = clFinish(queue);
-    if (error == CL_SUCCESS) printf("served by %s\\n", {name}_served(self));
-    else printf("error %d\\n", (int)error);
-    {name}_destroy(self);
-    return error != CL_SUCCESS;
-}}
-"""
+    return str(export_texts("opencl_texts.j2").example(name, made, given))
 
 
 def _initial_literal(argument: DispatchArgument) -> str:
-    value = argument.value
-    try:
-        number = parse_expr(value).evaluate({}) if isinstance(value, str) else value
-    except Undefined:
-        return "0"
+    number = fixed_value(argument)
     if number is None or not np.isfinite(number):
         return "0"
     if C_TYPES[argument.type] in ("cl_float", "cl_double"):
@@ -117,43 +85,18 @@ def _initial_literal(argument: DispatchArgument) -> str:
     return f"{int.from_bytes(element_bytes(argument, number), 'little'):#x}"
 
 
-# -- The Python form of the export `opencl`: a package whose function takes PyOpenCL's or NumPy's arrays.
-
-
+# The Python form of the export `opencl`: a package whose function takes PyOpenCL's or NumPy's arrays.
 RUNTIME = ("arguments", "binding", "element_types", "expressions", "manifest", "opencl_op", "operator")
-_MODULE = '''"""A tuned kernel for PyOpenCL. README.md beside this package says what serves a call."""
-
-import os
-
-from ._runtime.opencl_op import OpenclCalls
-from ._runtime.operator import Operator, delivered_in
-
-_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-{name} = OpenclCalls(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
-original = {name}.original
-prepare = {name}.prepare  # build all that may serve
-
-__all__ = ["{name}", "original", "prepare"]
-'''
-_USAGE = """```python
-from {package} import {name}
-
-{call}
-```
-
-Call it with every array in the kernel's order, or without the outputs, which are then allocated and returned.
-Arrays are PyOpenCL's, or NumPy's, which are copied to the device and back; PyOpenCL's buffers need every size
-by name, and {queue}. `original` is the kernel as it was."""
 
 
 def python_files(artefact: Artefact) -> dict[str, bytes]:
-    known = {"name": function_name(artefact), "package": package_name(artefact)}
-    module = _MODULE.format(count=len(artefact.results), **known)
+    module = module_text(artefact, "PyOpenCL", "opencl_op", "OpenclCalls", "build all that may serve")
     own = artefact.first.dispatch
     queue = "queue"
     while queue in {a.name for a in own.arguments} | {size.name for size in own.sizes}:
         queue += "_"
-    usage = _USAGE.format(call=call_text(artefact), queue=f"`{queue}=`, a `CommandQueue`", **known)
+    named = f"`{queue}=`, a `CommandQueue`"
+    usage = usage_text("opencl", artefact, call_text(artefact), queue=named)
     return package_files(artefact, RUNTIME, module, '"pyopencl"', usage)
 
 
@@ -243,8 +186,6 @@ class _OperatorTables:
         devices = ", ".join(result.dispatch.device for result in self.artefact.results)
         return [f"{self.artefact.problem}, tuned by Tunesmith on {devices}."]
 
-    # -- tables --------------------------------------------------------------------------------------------
-
     def devices(self) -> tuple[list[str], list[str]]:
         tables: list[str] = []
         rows: list[str] = []
@@ -270,11 +211,8 @@ class _OperatorTables:
         work = "NULL"
         if spaces:
             work = f"ts_workspaces_{label}"
-            tables.append(
-                _format_c_table(
-                    f"static const struct ts_workspace {work}", [self.workspace(a) for a in spaces]
-                )
-            )
+            rows = [self.workspace(argument) for argument in spaces]
+            tables.append(_format_c_table(f"static const struct ts_workspace {work}", rows))
         fields = [
             string_literal(entry.file), str(int(entry.config is not None)),
             self.expression(parse_expr(entry.when)),
@@ -287,12 +225,7 @@ class _OperatorTables:
         return f"{{{', '.join(fields)}}}"
 
     def launch(
-        self,
-        dispatch: Dispatch,
-        entry: DispatchEntry,
-        launch: DispatchLaunch,
-        label: str,
-        tables: list[str],
+        self, dispatch: Dispatch, entry: DispatchEntry, launch: DispatchLaunch, label: str, tables: list[str]
     ) -> str:
         if launch.shared is not None and parse_expr(launch.shared).names | {launch.shared} != {"0"}:
             fault = f"{launch.entry} asks for shared memory by its launch, which OpenCL does not have"
@@ -300,16 +233,12 @@ class _OperatorTables:
         if len(launch.entry) >= LONGEST_NAME // 2:
             raise BadInput(f"{entry.file}: a kernel's name has {len(launch.entry)} characters")
         args = [self.argument(entry, argument_of(dispatch, entry, name)) for name in launch.args]
-        tables.append(
-            _format_c_table(
-                f"static const struct ts_argument ts_arguments_{label}", args or [_argument_row("TS_BUFFER")]
-            )
-        )
+        table = f"ts_arguments_{label}"
+        rows = args or [_argument_row("TS_BUFFER")]
+        tables.append(_format_c_table(f"static const struct ts_argument {table}", rows))
         grid, block = (self.three(each) for each in (launch.grid, launch.block))
         when = self.expression(parse_expr(launch.when)) if launch.when is not None else "NULL"
-        return (
-            f"{{{string_literal(launch.entry)}, {grid}, {block}, ts_arguments_{label}, {len(args)}, {when}}}"
-        )
+        return f"{{{string_literal(launch.entry)}, {grid}, {block}, {table}, {len(args)}, {when}}}"
 
     def argument(self, entry: DispatchEntry, argument: DispatchArgument) -> str:
         if argument.role == "local":
@@ -349,22 +278,18 @@ class _OperatorTables:
 
     def expression(self, expr: Expr) -> str:
         """The function that has its value."""
-        key = repr(expr.tree)
-        if key not in self.expressions:
-            self.expressions[key] = f"ts_value_{len(self.expressions)}"
-            made = c_function(self.expressions[key], expr, self.sizes)
-            self.functions.append(format_comment([expr.text]) + made)
-        return self.expressions[key]
+        return self._function(repr(expr.tree), expr.text, lambda name: c_function(name, expr, self.sizes))
 
     def real(self, expr: RealExpr, kind: str) -> str:
         """The same for a float."""
-        key = f"{kind} {expr.tree!r}"
+        self.has_root |= expr.has_root
+        made = partial(c_real_function, expr=expr, kind=kind, names=self.sizes)
+        return self._function(f"{kind} {expr.tree!r}", expr.text, made)
+
+    def _function(self, key: str, text: str, made: Callable[[str], str]) -> str:
         if key not in self.expressions:
             self.expressions[key] = f"ts_value_{len(self.expressions)}"
-            self.functions.append(
-                format_comment([expr.text]) + c_real_function(self.expressions[key], expr, kind, self.sizes)
-            )
-            self.has_root |= expr.has_root
+            self.functions.append(format_comment([text]) + made(self.expressions[key]))
         return self.expressions[key]
 
     def program_table(self) -> str:
@@ -374,8 +299,6 @@ class _OperatorTables:
             parts.append(_format_c_table(f"static const char *const ts_text_{number}", lines))
             rows.append(f"{{ts_text_{number}, {len(lines)}, {string_literal(' '.join(flags))}}}")
         return "".join([*parts, _format_c_table("static const struct ts_program ts_programs", rows)])
-
-    # -- the functions that programs call -----------------------------------------------------------------
 
     def declarations(self) -> dict[str, str]:
         name = self.artefact.name
@@ -398,41 +321,11 @@ class _OperatorTables:
         memory = ", ".join(self.names[a.name] for a in self.arrays) or "NULL"
         given = ", ".join(f"{{&{(n := self.names[a.name])}, sizeof {n}}}" for a in self.scalars)
         sizes = ", ".join(self.size_parameters.values()) or "0"
-        return f"""\
-{declared["create"]} {{
-    return ts_create(context, device, self);
-}}
-
-{declared["enqueue"]} {{
-    const cl_mem memory[] = {{{memory}}};
-    const struct ts_given given[] = {{{given or "{NULL, 0}"}}};
-    const long long size[] = {{{sizes}}};
-    struct ts_call call;
-    if (self == NULL) return CL_INVALID_VALUE;
-    call.queue = queue;
-    call.memory = memory;
-    call.given = given;
-    call.size = size;
-    call.as_tuned = {" && ".join(tests) or "1"};
-    return ts_enqueue(self, &call, num_events_in_wait_list, event_wait_list, event);
-}}
-
-{declared["served"]} {{
-    return self == NULL ? NULL : self->served;
-}}
-
-{declared["destroy"]} {{
-    return ts_destroy(self);
-}}
-"""
+        return str(export_texts("opencl_texts.j2").functions(declared, memory, given, sizes, tests))
 
     def as_tuned(self, argument: DispatchArgument) -> str:
         """To the bit, as the kernel would get it: a kernel may have the value in its code."""
-        try:
-            value = argument.value
-            number = parse_expr(value).evaluate({}) if isinstance(value, str) else value
-        except Undefined:
-            return "0"
+        number = fixed_value(argument)
         if number is None or not element_type(argument.type).holds(number):
             return "0"
         bits = int.from_bytes(element_bytes(argument, number), "little")
@@ -451,62 +344,18 @@ def _format_c_table(declared: str, rows: Sequence[str]) -> str:
 
 
 def _read_fixed_text(name: str) -> str:
-    return resources.files("tunesmith.plugins.exports").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("tunesmith.plugins.exports").joinpath(name).read_text("utf-8")
 
 
 def _format_header(artefact: Artefact, writer: _OperatorTables) -> str:
     name, declared = artefact.name, writer.declarations()
-    guard = f"{name.upper()}_TUNESMITH_H"
     taken = [f"  {writer.names[a.name]}: {describe_argument(a)}" for a in (*writer.arrays, *writer.scalars)]
     taken += [
         f"  {parameter}: {size.describe()}"
         for parameter, size in zip(writer.size_parameters.values(), writer.dispatch.sizes, strict=True)
     ]
-    head = format_comment(
-        [
-            *writer.about(),
-            "",
-            f"{name}_enqueue takes",
-            "",
-            *taken,
-            "",
-            "A tuned kernel serves where the device is one named above, the sizes are within these ranges,",
-            "scalars have these values, and arrays are aligned and do not overlap where one is written.",
-            "Anywhere else the original serves. CL_INVALID_BUFFER_SIZE: a buffer is too small for the sizes;",
-            "CL_INVALID_MEM_OBJECT: an array is NULL or no buffer. Only an empty one may be NULL.",
-            "Programs are built when they are first needed. An operator is for one thread at a time.",
-            "The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except",
-            "when a later one of several kernels fails to start.",
-            f"{name}_served names the delivered file that served the last call, NULL if none did.",
-        ]
-    )
-    listed = "".join(f"{text};\n" for text in declared.values())
-    return f"""\
-{head}#ifndef {guard}
-#define {guard}
-
-#ifndef CL_TARGET_OPENCL_VERSION
-#define CL_TARGET_OPENCL_VERSION 120
-#endif
-#ifdef __APPLE__
-#include <OpenCL/opencl.h>
-#else
-#include <CL/cl.h>
-#endif
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-typedef struct {name}_operator {name}_operator;
-
-{listed}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
+    about = [*writer.about(), "", f"{name}_enqueue takes", "", *taken, ""]
+    return str(export_texts("opencl_texts.j2").header(name, about, list(declared.values())))
 
 
 def _export_opencl(artefact: Artefact) -> dict[str, bytes]:

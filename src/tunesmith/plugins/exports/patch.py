@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import resources
 from pathlib import PurePosixPath
 
 from tunesmith.backends import messages, port
@@ -25,6 +24,7 @@ from tunesmith.deliver.artefact import Artefact, DeviceResult, Export, Target
 from tunesmith.deliver.cuda.host import image_text, read_cuda_resource
 from tunesmith.deliver.cuda.source import NamespacedSource, Unfit, namespace_source, pop_macro, push_macro
 from tunesmith.deliver.expr_text import format_comment
+from tunesmith.plugins.exports import runtime_text
 from tunesmith.plugins.exports.launch_sites import (
     PatchedLaunch,
     launch_sites,
@@ -41,7 +41,7 @@ from tunesmith.plugins.exports.patch_dispatch import (
 )
 from tunesmith.plugins.exports.readmes import patch_readme
 from tunesmith.problem.device import CUDA, OPENCL
-from tunesmith.problem.dispatch import Dispatch, DispatchEntry, DispatchLaunch, delivered_variant
+from tunesmith.problem.dispatch import Dispatch, DispatchEntry, delivered_variant
 from tunesmith.problem.reduced import shorten_source
 from tunesmith.problem.template import PLACEHOLDER, Variant
 from tunesmith.source.lex import Token, blank_elements, find_directives, first_word, lex
@@ -54,6 +54,7 @@ _BARE_END = re.compile(r"(?<!\r)\n")  # of a line, without the carriage return t
 
 
 LEFT_OUT = "left out: "
+EACH_SIZE = "the original is another kernel for each size, which a patch cannot tell apart"
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,7 @@ def _export_patch(artefact: Artefact) -> Export:
         own, windows = _with_returns(first.kernel_text), replace(made, text=_with_returns(made.text))
         texts[f"{artefact.name}.crlf.patch"] = patch_of(artefact, first.kernel_path, own, windows)
     verified = _verified_code(made)
-    check = resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_text("utf-8")
-    texts |= {"check_code.py": check} if verified else {}
+    texts |= {"check_code.py": runtime_text("check_code")} if verified else {}
     path, written = _relative_path(first.kernel_path), (*texts, *verified)
     texts["README.md"] = patch_readme(artefact, path, written, _summary_lines(artefact, made))
     files = {name: text.encode(errors="surrogatepass") for name, text in texts.items()}
@@ -163,10 +163,7 @@ TARGET = Target(
 )
 
 
-# -- A CUDA file with the tuned kernels in a namespace of its own, and launches that ask whether one
-# serves.
-
-
+# A CUDA file with the tuned kernels in a namespace of its own, and launches that ask whether one serves.
 _CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
 _GLOBAL = re.compile(r"\b__global__\b")
 HOST_PARTS = ("arithmetic.cuh", "launch_checks.h", "launch_runtime.cuh", "patch_host.cuh")
@@ -178,7 +175,7 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     dispatch, name = artefact.first.dispatch, artefact.name
     namespace = f"{name}_tuned"
     if PLACEHOLDER.search("".join(launch.entry for launch in dispatch.original.launches)):
-        raise BadInput("the original is another kernel for each size, which a patch cannot tell apart")
+        raise BadInput(EACH_SIZE)
     units, notes = tuned_units(artefact, same_code or same_code_by_nvcc)
     if not units:
         return PatchedFile(text, 0, tuple(notes))
@@ -193,12 +190,8 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
         code += f"{sites_code(artefact)}\n}}  // namespace {namespace}\n"
         block = f"{head}{code}{_guard_end(namespace)}\n"
         place = min(place_before(text, site.start) for site in sites)
-        return PatchedFile(
-            _rewrite_launches(text, sites, place, block, namespace, artefact),
-            delivered,
-            tuple(notes),
-            entries,
-        )
+        changed = f"{text[:place]}{block}{redirect_launches(text, sites, place, namespace, artefact)}"
+        return PatchedFile(changed, delivered, tuple(notes), entries)
     if not faults:
         notes.append(f"the file launches nothing: call {name}_tuned_launch, which is at its end")
     code += f"\n}}  // namespace {namespace}\n\n{format_launcher(artefact, namespace)}"
@@ -223,16 +216,15 @@ def tuned_units(
         for entry in result.dispatch.tuned:
             if entry.file in refused:
                 continue
-            own = f"v{len(units)}", result.dispatch.capability
+            place = f"v{len(units)}", result.dispatch.capability
             if embeds and (twin := twin_of(units, result, entry)) is not None:
                 units.append(replace(twin, entry=entry))
                 continue
+            as_users = _as_users if embeds else _if_capped
             try:
-                units.append(
-                    _make_tuned_unit(result, entry, *own, _as_users if embeds else _if_capped, same_code)
-                )
+                units.append(_make_tuned_unit(result, entry, *place, as_users, same_code))
             except (CannotServe, Unfit) as error:
-                made = embedded_unit(result, entry, *own) if embeds else None
+                made = embedded_unit(result, entry, *place) if embeds else None
                 if made is not None:
                     units.append(made)
                     notes.append(f"as machine code: {entry.file}, {error}")
@@ -244,12 +236,12 @@ def tuned_units(
 
 def twin_of(units: Sequence[TunedUnit], result: DeviceResult, entry: DispatchEntry) -> TunedUnit | None:
     """One of the same source, which need not be there twice."""
-    names = [launch.entry for launch in entry.launches]
-    for unit in units:
-        same = [launch.entry for launch in unit.entry.launches] == names
-        if unit.result is result and unit.file == entry.file and same:
-            return unit
-    return None
+
+    def launched(entry: DispatchEntry) -> list[str]:
+        return [launch.entry for launch in entry.launches]
+
+    same = (unit for unit in units if unit.result is result and unit.file == entry.file)
+    return next((unit for unit in same if launched(unit.entry) == launched(entry)), None)
 
 
 def unserved_reason(dispatch: Dispatch, entry: DispatchEntry) -> str:
@@ -341,13 +333,9 @@ def _cap_registers(variant: Variant, flags: tuple[str, ...], capability: int, sa
 def same_code_by_nvcc(one: Variant, other: Variant, capability: int) -> bool:
     """Whether nvcc, which will build the patched file, makes the same machine code of both."""
     digests = []
-    for variant in (one, other):
-        how = variant.flags, variant.entries, variant.headers, "nvcc"
-        digests.append(
-            _machine_code_digest(
-                messages.Unit(variant.path, variant.source, variant.language, *how), capability
-            )
-        )
+    for own in (one, other):
+        unit = messages.Unit(own.path, own.source, own.language, own.flags, own.entries, own.headers, "nvcc")
+        digests.append(_machine_code_digest(unit, capability))
     return digests[0] is not None and digests[0] == digests[1]
 
 
@@ -371,12 +359,10 @@ def format_sections(users: Set[str], units: Sequence[TunedUnit], namespace: str,
     With `hides` it may stand in a header: nothing of it is seen by linkers, nor are macros of headers that
     are not the user's."""
     outer, end = ("namespace { ", "}") if hides else ("", "")
-    rule = f"// {'-' * 100}\n"
+    devices = ", ".join(dict.fromkeys(unit.result.dispatch.device for unit in units))
     parts = [
-        rule,
-        format_comment(
-            [f"Tuned by Tunesmith on {', '.join(dict.fromkeys(u.result.dispatch.device for u in units))}."]
-        ),
+        f"// {'-' * 100}\n",
+        format_comment([f"Tuned by Tunesmith on {devices}."]),
         f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <atomic>\n#include <cstdint>\n"
         "#include <cstring>\n#include <cuda_runtime.h>\n#include <mutex>\n",
     ]
@@ -441,12 +427,6 @@ def kernel_path(entry: str) -> str:
     return "".join(entry.partition("<")[0].split()).removeprefix("::")
 
 
-def _rewrite_launches(
-    text: str, sites: Sequence[PatchedLaunch], place: int, block: str, namespace: str, artefact: Artefact
-) -> str:
-    return f"{text[:place]}{block}{redirect_launches(text, sites, place, namespace, artefact)}"
-
-
 def redirect_launches(
     text: str, sites: Sequence[PatchedLaunch], start: int, namespace: str, artefact: Artefact
 ) -> str:
@@ -468,9 +448,7 @@ def redirect_launches(
     return "".join([*pieces, text[done:]])
 
 
-# -- The names that a file in OpenCL C declares outside its functions.
-
-
+# The names that a file in OpenCL C declares outside its functions.
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
 _TAGS = ("struct", "union", "enum")
 _ATTRIBUTES = ("__attribute__", "__attribute")
@@ -576,9 +554,7 @@ def _without_attributes(tokens: Iterable[Token]) -> list[Token]:
     return kept
 
 
-# -- The tuned kernels of an OpenCL file behind its own: new names, and macros that end with each kernel.
-
-
+# The tuned kernels of an OpenCL file behind its own: new names, and macros that end with each kernel.
 _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINE = re.compile(r"-D\s*(\w+)(?:=(.*))?", re.DOTALL)
 _COMPONENTS = re.compile(r"[xyzwrgba]{1,4}|s[0-9a-fA-F]{1,16}|lo|hi|even|odd")  # of a vector, behind a dot
@@ -645,8 +621,8 @@ class _OpenclFile:
         renamed: list[str],
         defines: list[tuple[str, str]],
     ) -> str:
-        own = macros_in(source) | {name for name, _ in defines}
-        hidden = sorted(self.macros & (set(_WORD.findall(source)) | own))
+        defined = macros_in(source) | {name for name, _ in defines}
+        hidden = sorted(self.macros & (set(_WORD.findall(source)) | defined))
         lines = [
             f"---- {entries[0].file}, tuned by Tunesmith on {result.dispatch.device} ----",
             *(line for entry in entries for line in _serving_lines(entry, self.number)),
@@ -654,7 +630,7 @@ class _OpenclFile:
         opened = "".join(f'#pragma push_macro("{name}")\n#undef {name}\n' for name in hidden)
         opened += "".join(f"#define {name} {_tuned_name(name, self.number)}\n" for name in renamed)
         opened += "".join(f"#define {name} {value}\n" for name, value in defines)
-        closed = "".join(f"#undef {name}\n" for name in sorted({*own, *renamed}))
+        closed = "".join(f"#undef {name}\n" for name in sorted(defined.union(renamed)))
         closed += "".join(f'#pragma pop_macro("{name}")\n' for name in reversed(hidden))
         # Two line ends: the source may close with a backslash.
         return f"\n{format_comment(lines)}{opened}{source}\n\n{closed}"
@@ -663,17 +639,14 @@ class _OpenclFile:
 def _serving_lines(entry: DispatchEntry, number: int) -> list[str]:
     order = ", in this order" if len(entry.launches) > 1 else ""
     lines = [f"It serves where {entry.when}", f"Launch{order}:"]
-    lines += [f"  {_launch_summary(launch, number)}" for launch in entry.launches]
+    for launch in entry.launches:
+        sizes = f"({', '.join(launch.grid)}) work-groups of ({', '.join(launch.block)}) work-items"
+        name = _tuned_name(launch.entry, number)
+        lines.append(f"  {name}: {sizes}; arguments {', '.join(launch.args)}")
     for a in entry.workspace:
         filled = f", filled with {a.init:g} before each call" if a.init is not None else ""
         lines.append(f"  {a.name}: {a.role} memory of {a.type} [{', '.join(a.shape)}]{filled}")
     return lines
-
-
-def _launch_summary(launch: DispatchLaunch, number: int) -> str:
-    groups, items = ", ".join(launch.grid), ", ".join(launch.block)
-    name = _tuned_name(launch.entry, number)
-    return f"{name}: ({groups}) work-groups of ({items}) work-items; arguments {', '.join(launch.args)}"
 
 
 def _tuned_name(name: str, number: int) -> str:
@@ -693,13 +666,10 @@ def _more_flags(flags: Iterable[str], known: Iterable[str]) -> tuple[list[tuple[
     return defines, [*others, *(f"no {flag}" for flag in own)]
 
 
-# -- A repository with the tuned kernels in it: a header beside the original, and launches that ask it
-# first.
+# A repository with the tuned kernels in it: a header beside the original, and launches that ask it first.
 #
 # The original stays what it is, and serves wherever a launch is not as it was verified. No build has to be
 # changed for the header: files that launch the kernel include it.
-
-
 HEADER_MARK = "// Tuned kernels, written by `tunesmith apply`"
 
 
@@ -754,21 +724,9 @@ def patched_repository(
 ) -> RepositoryPatch:
     """`folder`: where the header goes, from the repository's top; `promised`: the one launch that may change.
     Raises BadInput where nothing changes."""
-    dispatch, namespace = artefact.first.dispatch, f"{artefact.name}_tuned"
+    namespace = f"{artefact.name}_tuned"
     header = posixpath.join(folder, f"{namespace}.cuh")
-    if not any(result.dispatch.tuned for result in artefact.results):
-        hint = "tune it again, with more time or another model: tunesmith tune"
-        raise BadInput("the run has no tuned kernel: there is nothing to apply", hint=hint)
-    if len(dispatch.original.launches) > 1:
-        taken = len(dispatch.original.launches)
-        raise BadInput(f"the operator takes {taken} launches, and a patch changes one", hint=_EXPORT)
-    if PLACEHOLDER.search(dispatch.original.launches[0].entry):
-        fault = "the original is another kernel for each size, which a patch cannot tell apart"
-        raise BadInput(fault, hint=_EXPORT)
-    try:
-        sites_code(artefact)
-    except CannotServe as error:
-        raise BadInput(f"no launch can ask for the tuned kernel: {error}", hint=_EXPORT) from error
+    _refuse_unaskable(artefact)
     units, notes = tuned_units(artefact, same_code or same_code_by_nvcc, embeds=True)
     if not units:
         raise BadInput("no tuned kernel can be part of a patch: " + "; ".join(notes), hint=_EXPORT)
@@ -783,32 +741,20 @@ def patched_repository(
         chosen = [number for number, site in enumerate(sites) if site in kept]
         notes += [f"{file.path}: {fault}" for fault in faults]
         if sites and file.other:
-            notes += [f"{file.path}:{site.line} stays as it is: {_name_clash_text(file)}" for site in sites]
+            where = "the file" if file.other == file.path else file.other
+            why = f"{where} defines a kernel of this name itself"
+            notes += [f"{file.path}:{site.line} stays as it is: {why}" for site in sites]
         elif kept:
             macros |= file.macros | macros_in(file.text)
             after = _with_header(file, min(site.start for site in sites), header)
             moved = usable_launches(artefact, after, macros=True)[0]
-            own = [moved[number] for number in chosen]
-            changes.append(
-                FileChange(file.path, file.text, redirect_launches(after, own, 0, namespace, artefact))
-            )
+            asking = [moved[number] for number in chosen]
+            after = redirect_launches(after, asking, 0, namespace, artefact)
+            changes.append(FileChange(file.path, file.text, after))
             launches += [f"{file.path}:{site.line}" for site in kept]
     if not changes:
         raise _no_launch(artefact, files, notes, namespace)
-    embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
-    shared = "\n".join(map(read_cuda_resource, (*HOST_PARTS, *embedded)))
-    lines = [
-        f"of {artefact.problem}, tuned on {', '.join(r.dispatch.device for r in artefact.results)}.",
-        "A launch is served by one of them where its sizes, arguments and device are as they were verified,",
-        "else by the original. Take it out again with: tunesmith apply --undo RUN",
-    ]
-    text = (
-        f"{HEADER_MARK}\n{format_comment(lines)}#pragma once\n{_DEVICE_ONLY}"
-        f"{format_sections(macros, units, namespace, hides=True)}"
-        f"\nnamespace {namespace} {{ namespace {{\n\n{shared}\n{dispatch_code(artefact, units)}"
-        f"{sites_code(artefact)}\n}}}}  // namespace {namespace}\n#endif  // {namespace.upper()}\n"
-        "#endif  // __CUDACC__\n"
-    )
+    text = _header_text(artefact, units, macros, namespace)
     delivered = len({(unit.result.run, unit.file) for unit in units})
     entries = tuple((unit.result, unit.entry) for unit in units)
     every = (FileChange(header, None, text), *changes)
@@ -821,9 +767,37 @@ _EMBEDDED = ("embedded_runtime.cuh", "embedded_kernel.h")
 _EXPORT = "take what was delivered in another form: tunesmith export RUN --to cpp"
 
 
-def _name_clash_text(file: LaunchingFile) -> str:
-    where = "the file" if file.other == file.path else file.other
-    return f"{where} defines a kernel of this name itself"
+def _refuse_unaskable(artefact: Artefact) -> None:
+    """Where no launch of the original could ask for a tuned kernel."""
+    original = artefact.first.dispatch.original
+    if not any(result.dispatch.tuned for result in artefact.results):
+        hint = "tune it again, with more time or another model: tunesmith tune"
+        raise BadInput("the run has no tuned kernel: there is nothing to apply", hint=hint)
+    if (taken := len(original.launches)) > 1:
+        raise BadInput(f"the operator takes {taken} launches, and a patch changes one", hint=_EXPORT)
+    if PLACEHOLDER.search(original.launches[0].entry):
+        raise BadInput(EACH_SIZE, hint=_EXPORT)
+    try:
+        sites_code(artefact)
+    except CannotServe as error:
+        raise BadInput(f"no launch can ask for the tuned kernel: {error}", hint=_EXPORT) from error
+
+
+def _header_text(artefact: Artefact, units: Sequence[TunedUnit], macros: Set[str], namespace: str) -> str:
+    embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
+    shared = "\n".join(map(read_cuda_resource, (*HOST_PARTS, *embedded)))
+    lines = [
+        f"of {artefact.problem}, tuned on {', '.join(r.dispatch.device for r in artefact.results)}.",
+        "A launch is served by one of them where its sizes, arguments and device are as they were verified,",
+        "else by the original. Take it out again with: tunesmith apply --undo RUN",
+    ]
+    return (
+        f"{HEADER_MARK}\n{format_comment(lines)}#pragma once\n{_DEVICE_ONLY}"
+        f"{format_sections(macros, units, namespace, hides=True)}"
+        f"\nnamespace {namespace} {{ namespace {{\n\n{shared}\n{dispatch_code(artefact, units)}"
+        f"{sites_code(artefact)}\n}}}}  // namespace {namespace}\n#endif  // {namespace.upper()}\n"
+        "#endif  // __CUDACC__\n"
+    )
 
 
 def _with_header(file: LaunchingFile, first: int, header: str) -> str:

@@ -6,8 +6,6 @@ import json
 import keyword
 import re
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
 
 from tunesmith import __version__
 from tunesmith.base.codec import encode_json
@@ -17,6 +15,7 @@ from tunesmith.deliver.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.cuda.original_ptx import builds_of
 from tunesmith.deliver.runtime.binding import Signature
 from tunesmith.deliver.runtime.manifest import read_dispatch
+from tunesmith.plugins.exports import export_texts, runtime_text
 from tunesmith.plugins.exports.tensor_call import TensorCall
 from tunesmith.plugins.exports.torch_cpp import TorchBinding, TorchOp
 from tunesmith.problem.dispatch import DispatchArgument
@@ -25,24 +24,6 @@ _SHARED = ("__init__", "arguments", "binding", "element_types", "expressions", "
 CUDA_RUNTIME = (*_SHARED, "cuda_calls", "cuda_driver", "nvrtc")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TAKEN = ("original", "prepare")  # names of the package's own
-_FALLBACK = """\
-The original serves where nothing was verified: on another device (with one warning), at sizes outside those
-above, with other scalars than it was tuned with, where an array begins at an address that is not a multiple
-of its `align`, and where an array that is written overlaps another. An array of the wrong type, shape, layout
-or device raises an error that says what to do.
-"""
-_SERVES = {
-    "cuda": f"""\
-The tuned kernels are machine code, to the byte what was verified, or sources that are built on first use.
-{_FALLBACK}
-No compiler is needed on a device named above that has machine code here. Elsewhere NVRTC compiles the
-original at the first call: it comes with PyTorch, with `pip install nvidia-cuda-nvrtc`, or with a toolkit.
-""",
-    "opencl": f"""\
-The kernels are sources. The device's OpenCL driver builds each at the first call that it serves, with the
-options that it was verified with; `prepare` builds all of them beforehand.
-{_FALLBACK}""",
-}
 
 
 def package_name(artefact: Artefact) -> str:
@@ -66,6 +47,14 @@ def call_text(artefact: Artefact, *first: str, every: bool = False) -> str:
     return f"{', '.join(outputs)} = {call}" if outputs else call
 
 
+def usage_text(framework: str, artefact: Artefact, call: str, **more: str) -> str:
+    """How a README shows that the package is used."""
+    made = getattr(export_texts("python_package.j2"), framework)(
+        function_name(artefact), package_name(artefact), call, **more
+    )
+    return str(made).removesuffix("\n")
+
+
 def package_files(
     artefact: Artefact, runtime: Sequence[str], module: str, requires: str, usage: str
 ) -> dict[str, bytes]:
@@ -73,7 +62,7 @@ def package_files(
     _check_names(artefact)
     package = package_name(artefact)
     files = {
-        "pyproject.toml": _pyproject_text(package, requires),
+        "pyproject.toml": str(export_texts("python_package.j2").pyproject(package, requires, __version__)),
         "README.md": _package_readme(artefact, package, usage),
         f"{package}/__init__.py": module,
     }
@@ -84,12 +73,6 @@ def package_files(
         for name, data in result_files(result).items():
             written[f"{package}/data/{number}/{name}"] = data
     return written
-
-
-@cache
-def runtime_text(name: str) -> str:
-    folder = resources.files("tunesmith.deliver").joinpath("runtime")
-    return folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
 
 
 def result_files(result: DeviceResult) -> dict[str, bytes]:
@@ -114,56 +97,15 @@ def _check_names(artefact: Artefact) -> None:
             raise BadInput(fault, hint="rename it in the problem file, and tune again")
 
 
-def _pyproject_text(package: str, requires: str) -> str:
-    return f"""[build-system]
-requires = ["setuptools>=61"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "{package.replace("_", "-")}"
-version = "0.1.0"
-description = "A tuned kernel, exported by Tunesmith {__version__}."
-requires-python = ">=3.9"
-dependencies = [{requires}]
-
-[tool.setuptools]
-packages = ["{package}", "{package}._runtime"]
-
-[tool.setuptools.package-data]
-"{package}" = ["data/**/*"]
-"""
-
-
 def _package_readme(artefact: Artefact, package: str, usage: str) -> str:
     first = artefact.first.dispatch
     arrays = "\n".join(_argument_line(a) for a in first.arguments if a.is_array and a.role != "workspace")
-    sizes = "\n".join(
-        f"- {_inline_code(size.name)}: {_escape_markdown(size.describe())}" for size in first.sizes
-    )
-    numbers = "".join(
-        f"- {_inline_code(a.name)}: {a.type}, tuned with {_inline_code(str(a.value))}\n"
-        for a in first.literals
-    )
+    sizes = "\n".join(f"- {_inline_code(s.name)}: {_escape_markdown(s.describe())}" for s in first.sizes)
+    values = ((a, _inline_code(str(a.value))) for a in first.literals)
+    numbers = "".join(f"- {_inline_code(a.name)}: {a.type}, tuned with {value}\n" for a, value in values)
     tuned = "\n".join(_result_line(result) for result in artefact.results)
-    return f"""# {package}
-
-The kernel {_inline_code(first.problem)}, tuned by Tunesmith {__version__}. Install it with: `pip install .`
-
-{usage}
-
-## Arguments
-
-{arrays}
-{numbers}
-Sizes, which follow from the shapes where those tell them and are passed by name where not:
-
-{sizes}
-
-## What serves a call
-
-{tuned}
-
-{_SERVES[first.language]}"""
+    about = _inline_code(first.problem), __version__, usage, arrays, numbers, sizes, tuned, first.language
+    return str(export_texts("python_package.j2").readme(package, *about))
 
 
 def _argument_line(argument: DispatchArgument) -> str:
@@ -179,11 +121,9 @@ def _result_line(result: DeviceResult) -> str:
     own = result.dispatch
     faster = [w for w in own.workloads if w.speedup is not None]
     gains = "; ".join(f"{_escape_markdown(w.name)} {w.speedup:.2f}×" for w in faster)
-    place = (
-        f"{_escape_markdown(own.device)} "
-        f"({_inline_code(own.architecture) if own.architecture else 'by name'})"
-    )
-    return f"- {place}: {f'verified speed-ups: {gains}' if gains else 'no gains are recorded'}"
+    known_by = _inline_code(own.architecture) if own.architecture else "by name"
+    verified = f"verified speed-ups: {gains}" if gains else "no gains are recorded"
+    return f"- {_escape_markdown(own.device)} ({known_by}): {verified}"
 
 
 def _inline_code(text: str | None) -> str:
@@ -195,48 +135,37 @@ def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", strip_controls(text)).replace("\n", " ")
 
 
-# -- The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the
-# device.
-
-
-_CUDA_CORE_MODULE = '''\
-"""A tuned kernel for cuda.core. README.md beside this package says what serves a call."""
+_MODULE = '''\
+"""A tuned kernel for {framework}. README.md beside this package says what serves a call."""
 
 import os
 
-from ._runtime.cuda_core_op import CudaCoreCalls
+from ._runtime.{module} import {calls}
 from ._runtime.operator import Operator, delivered_in
 
 _DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-{name} = CudaCoreCalls(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
+{name} = {calls}(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
 original = {name}.original
-prepare = {name}.prepare  # load all that may serve, e.g. before a CUDA graph is captured
+prepare = {name}.prepare  # {prepares}
 
 __all__ = ["{name}", "original", "prepare"]
 '''
-_CUDA_CORE_USAGE = """```python
-from cuda.core import Device
-from {package} import {name}
+_LOADS = "load all that may serve, e.g. before a CUDA graph is captured"
 
-device = Device()
-device.set_current()
-stream = device.create_stream()
-{call}
-stream.sync()
-```
 
-Call it with a `Stream` of cuda.core and every array in the kernel's order; arrays have DLPack or the CUDA
-array interface, and lie on the stream's device. `original` is the kernel as it was; `prepare()` loads
-everything beforehand. Of a type that an array library does not have (bfloat16, float8) pass the bits, as
-uint16 or uint8."""
+def module_text(artefact: Artefact, framework: str, module: str, calls: str, prepares: str = _LOADS) -> str:
+    """The __init__.py of a package whose function is an object of this class of the runtime."""
+    known = {"framework": framework, "module": module, "calls": calls, "prepares": prepares}
+    return _MODULE.format(name=function_name(artefact), count=len(artefact.results), **known)
+
+
+# The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the device.
 
 
 def _write_cuda_core(artefact: Artefact) -> dict[str, bytes]:
-    known = {"name": function_name(artefact), "package": package_name(artefact)}
-    module = _CUDA_CORE_MODULE.format(count=len(artefact.results), **known)
-    runtime = (*CUDA_RUNTIME, "cuda_core_op")
-    usage = _CUDA_CORE_USAGE.format(call=call_text(artefact, "stream", every=True), **known)
-    return package_files(artefact, runtime, module, '"cuda-core>=0.5"', usage)
+    module = module_text(artefact, "cuda.core", "cuda_core_op", "CudaCoreCalls")
+    usage = usage_text("cuda_core", artefact, call_text(artefact, "stream", every=True))
+    return package_files(artefact, (*CUDA_RUNTIME, "cuda_core_op"), module, '"cuda-core>=0.5"', usage)
 
 
 CUDA_CORE = Target(
@@ -244,78 +173,23 @@ CUDA_CORE = Target(
 )
 
 
-# -- The export `cupy`: a package whose function takes CuPy's arrays.
-
-
-_CUPY_MODULE = '''"""A tuned kernel for CuPy. README.md beside this package says what serves a call."""
-
-import os
-
-from ._runtime.cupy_op import CupyCalls
-from ._runtime.operator import Operator, delivered_in
-
-_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-{name} = CupyCalls(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
-original = {name}.original
-prepare = {name}.prepare  # load all that may serve, e.g. before a CUDA graph is captured
-
-__all__ = ["{name}", "original", "prepare"]
-'''
-_CUPY_USAGE = """```python
-import cupy
-from {package} import {name}
-
-{call}
-with cupy.cuda.Stream() as stream:  # on a stream of your own
-    {call}
-```
-
-Call it with every array in the kernel's order, or without the outputs, which are then allocated and returned.
-It is queued on CuPy's current stream. `original` is the kernel as it was; `prepare()` loads everything
-beforehand. Of a type that CuPy does not have (bfloat16, float8) pass the bits, as uint16 or uint8."""
+# The export `cupy`: a package whose function takes CuPy's arrays.
 
 
 def _write_cupy(artefact: Artefact) -> dict[str, bytes]:
-    known = {"name": function_name(artefact), "package": package_name(artefact)}
-    module = _CUPY_MODULE.format(count=len(artefact.results), **known)
-    usage = _CUPY_USAGE.format(call=call_text(artefact), **known)
+    module = module_text(artefact, "CuPy", "cupy_op", "CupyCalls")
+    usage = usage_text("cupy", artefact, call_text(artefact))
     return package_files(artefact, (*CUDA_RUNTIME, "cupy_op"), module, "", usage)
 
 
 CUPY = Target("cupy", "a Python package for CuPy's arrays", ("cuda",), _write_cupy)
 
 
-# -- The operators of the export `torch` in C++, for a package that builds them when it is installed.
+# The operators of the export `torch` in C++, for a package that builds them when it is installed.
 #
 # The package works without: `pip install .` builds `_native` where PyTorch, a C++ compiler and CUDA's headers
 # are, and leaves it out elsewhere. What is registered has the schemas that the Python side registers
 # otherwise.
-
-
-_NATIVE_MODULE = """
-namespace {
-
-PyObject* prepare(PyObject*, PyObject* ordinal) {{
-    try {{
-        const {name}_tensors::CurrentDevice current(static_cast<int>(PyLong_AsLong(ordinal)));
-        return PyBool_FromLong({name}_tuned::prepare());
-    }} catch (const {name}_tensors::Refused& refused) {{
-        PyErr_SetString(PyExc_RuntimeError, refused.what());
-        return nullptr;
-    }}
-}}
-PyMethodDef methods[] = {{
-    {{"prepare", &prepare, METH_O, "Load what may serve on a device; False where some of it cannot be."}},
-    {{nullptr, nullptr, 0, nullptr}},
-}};
-PyModuleDef module = {{
-    PyModuleDef_HEAD_INIT, "_native", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr,
-}};
-
-}}  // namespace
-
-PyMODINIT_FUNC PyInit__native() {{ return PyModule_Create(&module); }}
-""".replace("namespace {\n", "namespace {{\n")
 
 _SETUP = '''"""Builds `_native`, the operators in C++, where that is possible; the package works without it.
 
@@ -382,7 +256,7 @@ def native_files(artefact: Artefact) -> dict[str, bytes]:
     package = package_name(artefact)
     binding = TorchBinding(call, package, native_ops(function_name(artefact)), by_keyword=True)
     about = f"{artefact.problem} as operators of PyTorch."
-    module = _NATIVE_MODULE.format(name=own)
+    module = str(export_texts("python_package.j2").native_module(own))
     known = sorted(divmod(result.dispatch.capability, 10) for result in artefact.results)
     source = binding.source(about, module, "#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n")
     return {
@@ -405,9 +279,7 @@ def native_ops(function: str) -> tuple[TorchOp, ...]:
     )
 
 
-# -- The export `torch`: a package that registers the kernel as PyTorch operators.
-
-
+# The export `torch`: a package that registers the kernel as PyTorch operators.
 _TORCH_MODULE = '''\
 """A tuned kernel as PyTorch operators. README.md beside this package says what serves a call."""
 
@@ -443,21 +315,12 @@ def prepare():
 
 __all__ = ["{name}", "{name}_out", "original", "original_out", "prepare"]
 '''
-_TORCH_USAGE = """```python
-from {package} import {name}
-
-{call}
-```
-
-`{name}_out` takes every array in the kernel's order; `original` and `original_out` are the kernel as it was;
-`prepare()` loads everything beforehand. In `torch.compile` and CUDA graphs it is used as it is. The operators
-are also `torch.ops.{package}.{name}` and so on. They have no gradient."""
 
 
 def _write_torch(artefact: Artefact) -> dict[str, bytes]:
     name, package = function_name(artefact), package_name(artefact)
     module = _TORCH_MODULE.format(package=package, name=name, count=len(artefact.results))
-    usage = _TORCH_USAGE.format(package=package, name=name, call=call_text(artefact))
+    usage = usage_text("torch", artefact, call_text(artefact))
     files = package_files(artefact, (*CUDA_RUNTIME, "torch_op"), module, '"torch>=2.4"', usage)
     return files | native_files(artefact)
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.deliver.expr_text import c_identifier, c_text, format_comment
-from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, strip_markup
+from tunesmith.deliver.expr_text import c_text
+from tunesmith.plugins.exports import export_texts
+from tunesmith.plugins.exports.tensor_call import (
+    STAND_INS,
+    TensorCall,
+    given_sizes,
+    plain_name,
+    read_export_text,
+)
 from tunesmith.problem.dispatch import DispatchArgument
 
 # Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
@@ -14,78 +21,14 @@ _DLPACK = {
     **{f"int{bits}": (0, bits) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (1, bits) for bits in (8, 16, 32, 64)},
 }  # fmt: skip
-_HEADERS = (
-    "tvm/ffi/container/tensor.h",
-    "tvm/ffi/error.h",
-    "tvm/ffi/extra/c_env_api.h",
-    "tvm/ffi/function.h",
-)
-_SHARED = """\
-using tvm::ffi::TensorView;
-
-inline std::string type_name(DLDataType type) {
-    const std::string kind = type.code == 0   ? "int"
-                             : type.code == 1 ? "uint"
-                             : type.code == 2 ? "float"
-                             : type.code == 4 ? "bfloat"
-                                              : "DLPack code " + std::to_string(int(type.code)) + ", bits ";
-    return kind + std::to_string(int(type.bits));
-}
-
-struct Kind {
-    int code, bits;
-};
-
-// Strides of a tensor that tells none: DLPack means a dense one.
-inline const int64_t* strides_of(const TensorView& tensor, int64_t (&room)[64]) {
-    if (tensor.ndim() == 0) return room;
-    if (tensor.ndim() > 64) return tensor.strides().data();
-    int64_t step = 1;
-    for (int i = tensor.ndim() - 1; i >= 0; --i) {
-        room[i] = step;
-        step *= tensor.shape()[i];
-    }
-    return tensor.IsContiguous() ? room : tensor.strides().data();
-}
-
-inline View view_of(const TensorView& tensor, const char* name, const char* rule, int64_t (&room)[64]) {
-    void* const data = static_cast<char*>(tensor.data_ptr()) + tensor.byte_offset();
-    return {name, rule, data, tensor.shape().data(), strides_of(tensor, room), tensor.ndim()};
-}
-
-template <std::size_t count>
-inline void check_kind(const TensorView& tensor, const char* name, const char* wanted,
-                       const Kind (&kinds)[count]) {
-    const DLDataType type = tensor.dtype();
-    for (const Kind& kind : kinds) {
-        if (type.code == kind.code && type.bits == kind.bits && type.lanes == 1) return;
-    }
-    refuse_type(name, wanted, type_name(type));
-}
-
-inline void check_device(const TensorView& tensor, const char* name, DLDevice first) {
-    if (tensor.device().device_type != kDLCUDA) {
-        refuse_device(name, tensor.device().device_type == kDLCPU ? "cpu" : "another kind of device");
-    }
-    check_same_device(name, tensor.device().device_id, first.device_id);
-}
-
-[[noreturn]] inline void raise_refused(const Refused& refused) {
-    if (refused.kind == Refused::type) TVM_FFI_THROW(TypeError) << refused.what();
-    if (refused.kind == Refused::value) TVM_FFI_THROW(ValueError) << refused.what();
-    TVM_FFI_THROW(RuntimeError) << refused.what();
-    throw refused;
-}
-"""
 
 
 def _export_sglang(artefact: Artefact) -> Export:
     call = TensorCall(artefact)
     name = call.name
-    launch = call.host.source
     files = {
         f"csrc/tuned/{name}.h": call.host.header,
-        f"csrc/tuned/{name}_launch.h": b"#pragma once\n" + launch,
+        f"csrc/tuned/{name}_launch.h": b"#pragma once\n" + call.host.source,
         f"csrc/tuned/{name}_tensors.h": call.header,
         f"csrc/tuned/{name}.cuh": _tvm_binding(call).encode(),
         f"{name}_tuned.py": _sglang_module(call).encode(),
@@ -94,114 +37,22 @@ def _export_sglang(artefact: Artefact) -> Export:
     return Export(files, call.host.left_out)
 
 
-# -- C++ ----------------------------------------------------------------------------------------------------
-
-
 def _tvm_binding(call: TensorCall) -> str:
-    """The one file that the loader's source includes."""
-    name = call.name
-    text = format_comment(
-        [f"{call.artefact.problem} as a function of TVM FFI, for SGLang's loader of kernels."]
-    )
-    text += "#pragma once\n" + "".join(f"#include <{header}>\n" for header in _HEADERS)
-    text += f'#include "{name}_launch.h"\n#include "{name}_tensors.h"\n\n'
-    text += f"namespace {name}_tensors {{\n\n{_SHARED}\n"
-    text += _SCRATCH + _scratch_size_functions(call) if call.scratch else ""
-    text += _tvm_function(call, "tuned", "false")
-    text += _tvm_function(call, "original", "true")
-    text += "// Loads what may serve on that device; false where some of it cannot be.\n"
-    text += (
-        "inline bool prepare(int64_t device) {\n    try {\n"
-        "        const CurrentDevice current(static_cast<int>(device));\n"
-        f"        return {name}_tuned::prepare();\n{_END}"
-    )
-    return text + f"}}  // namespace {name}_tensors\n"
+    tensors = [
+        {"view": call.view(a), "name": c_text(a.name), "type": c_text(a.type), "kinds": _dlpack_kinds(a)}
+        | {"rule": c_text(f"[{', '.join(a.shape)}]")}
+        for a in call.arrays
+    ]
+    scratch = [{"view": s.variable, "name": c_text(s.uses[0][1].name)} for s in call.scratch]
+    written = [call.view(a) for a in call.written]
+    texts = export_texts("sglang_binding.j2")
+    return str(texts.binding(call, tensors, given_sizes(call.unshown_by_all), written, scratch))
 
 
-def _function_prologue(call: TensorCall) -> str:
-    """From tensors to views and sizes, with checks of what views do not tell."""
-    tensors = [call.view(a) for a in call.arrays]
-    checks, views = "", ""
-    for argument, tensor in zip(call.arrays, tensors, strict=True):
-        shown, rule = c_text(argument.name), c_text(f"[{', '.join(argument.shape)}]")
-        kinds = ", ".join(f"{{{code}, {bits}}}" for code, bits in _dlpack_kinds(argument))
-        checks += (
-            f"        check_kind(tensor_{tensor}, {shown}, {c_text(argument.type)}, {{{kinds}}});\n"
-            f"        check_device(tensor_{tensor}, {shown}, device);\n"
-        )
-        views += (
-            f"        int64_t room_{tensor}[64] = {{}};\n"
-            f"        const View {tensor} = view_of(tensor_{tensor}, {shown}, {rule}, room_{tensor});\n"
-        )
-    given = [*tensors, *(f"given_{c_identifier(size)}" for size in call.unshown_by_all)]
-    return (
-        f"    try {{\n        const DLDevice device = tensor_{tensors[0]}.device();\n{checks}{views}"
-        f"        const Sizes sizes = sizes_of_all({', '.join(given)});\n"
-        f"        check_all({', '.join([*tensors, 'sizes'])});\n"
-    )
+def _dlpack_kinds(argument: DispatchArgument) -> str:
+    codes = dict.fromkeys(_DLPACK[kind] for kind in (argument.type, *STAND_INS.get(argument.type, ())))
+    return ", ".join(f"{{{code}, {bits}}}" for code, bits in codes)
 
-
-def _tensor_parameters(call: TensorCall) -> list[str]:
-    taken = [f"TensorView tensor_{call.view(a)}" for a in call.arrays]
-    return taken + [f"int64_t given_{c_identifier(size)}" for size in call.unshown_by_all]
-
-
-_END = "    } catch (const Refused& refused) {\n        raise_refused(refused);\n    }\n}\n\n"
-
-
-def _tvm_function(call: TensorCall, name: str, original: str) -> str:
-    taken = _tensor_parameters(call)
-    taken += [f"{'double' if is_float(a) else 'int64_t'} scalar_{c_identifier(a.name)}" for a in call.scalars]
-    taken += [f"TensorView scratch_{s.variable}" for s in call.scratch]
-    scratch = ""
-    for s in call.scratch:
-        shown = c_text(s.uses[0][1].name)
-        scratch += f"        check_device(scratch_{s.variable}, {shown}, device);\n"
-        scratch += f"        check_scratch(scratch_{s.variable}, {shown}, bytes_{s.variable}(sizes));\n"
-    passed = [original, *(call.view(a) for a in call.arrays)]
-    passed += [*(f"scalar_{c_identifier(a.name)}" for a in call.scalars), "sizes"]
-    passed += [f"scratch_of(scratch_{s.variable})" for s in call.scratch]
-    empty = ", ".join(call.view(a) for a in call.written)
-    return (
-        f"inline void {name}({', '.join(taken)}) {{\n{_function_prologue(call)}"
-        f"        if (is_empty({empty})) return;\n"
-        f"{scratch}"
-        "        const CurrentDevice current(device.device_id);\n"
-        "        const CUstream stream =\n"
-        "            static_cast<CUstream>(TVMFFIEnvGetStream(device.device_type, device.device_id));\n"
-        f"        run({', '.join([*passed, 'stream'])});\n{_END}"
-    )
-
-
-def _scratch_size_functions(call: TensorCall) -> str:
-    """How many bytes each workspace has for a call."""
-    return "".join(
-        f"inline int64_t needed_{s.variable}({', '.join(_tensor_parameters(call))}) "
-        f"{{\n{_function_prologue(call)}"
-        f"        return bytes_{s.variable}(sizes);\n{_END}"
-        for s in call.scratch
-    )
-
-
-_SCRATCH = """\
-inline void check_scratch(const TensorView& tensor, const char* name, long long bytes) {
-    if (bytes == 0) return;
-    if (tensor.IsContiguous() && tensor.numel() * tensor.dtype().bits / 8 >= bytes) return;
-    throw Refused(Refused::value, operator_name + ": the workspace " + name + " is dense and has at least " +
-                                      std::to_string(bytes) + " bytes, got less: allocate it anew");
-}
-
-inline void* scratch_of(const TensorView& tensor) { return tensor.numel() > 0 ? tensor.data_ptr() : nullptr; }
-
-"""
-
-
-def _dlpack_kinds(argument: DispatchArgument) -> list[tuple[int, int]]:
-    types = (argument.type, *STAND_INS.get(argument.type, ()))
-    return list(dict.fromkeys(_DLPACK[kind] for kind in types))
-
-
-# -- Python -------------------------------------------------------------------------------------------------
 
 _MODULE = '''"""A tuned kernel for SGLang, written by Tunesmith. README.md says where the files go."""
 
@@ -288,50 +139,7 @@ def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
 
 
 def _sglang_readme(call: TensorCall) -> str:
-    name = call.name
-    left_out = "".join(f"\n- left out: {strip_markup(text)}" for text in call.host.left_out)
-    return f"""# {name} for SGLang
-
-Tuned by Tunesmith on {strip_markup(", ".join(r.dispatch.device for r in call.artefact.results))}.
-
-| file | where it goes in SGLang |
-|---|---|
-| `{name}_tuned.py` | `python/sglang/kernels/ops/<group>/` (before: `python/sglang/jit_kernel/`) |
-| `csrc/tuned/*` | `python/sglang/kernels/jit/csrc/tuned/` (before: `python/sglang/jit_kernel/csrc/tuned/`) |
-
-Or leave the files together, anywhere on the Python path: the module finds `csrc/tuned` beside itself.
-
-```python
-from sglang.kernels.ops.<group>.{name}_tuned import {name}_tuned, prepare
-```
-
-It takes, in this order:
-
-{call.arrays_listed}
-
-You allocate the outputs. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
-needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`
-before a CUDA graph is captured: SGLang builds the file at the first call.
-
-To list it in SGLang's registry, add to `python/sglang/kernels/ops/<group>/__init__.py`:
-
-```python
-register_kernel(
-    KernelSpec(
-        op="<group>.{name}_tuned",
-        backend=KernelBackend.JIT,
-        target="sglang.kernels.ops.<group>.{name}_tuned:{name}_tuned",
-        capabilities=frozenset({{CapabilityRequirement.CUDA}}),
-    )
-)
-```
-
-The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them.
-`csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
-device raises an error that says what to do.
-
-{strip_markup(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
-"""
+    return read_export_text("sglang_readme.md").format(name=call.name, **call.readme_words)
 
 
 TARGET = Target("sglang", "a JIT kernel of SGLang", ("cuda",), _export_sglang)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from tunesmith.base.errors import BadInput
 from tunesmith.base.text import strip_controls
 from tunesmith.deliver.artefact import Artefact
 from tunesmith.deliver.cuda.host import DRIVER_AT_RUN_TIME, read_cuda_resource
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text
+from tunesmith.plugins.exports import export_texts, fixed_value
 from tunesmith.plugins.exports.cuda_cpp import HostFiles, embedded_host
 from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.problem.problem import element_type
@@ -27,15 +29,15 @@ from tunesmith.space.expr import Expr, Undefined, parse_expr
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _LENGTH = 720720  # stands for any length: whether a size follows from shapes does not depend on it
-_HEADERS = ("cuda.h", "dlfcn.h", "cstddef", "cstdint", "stdexcept", "string", "type_traits")
 # What else may lie under a tensor that stands for the type: its bits.
 STAND_INS: dict[str, tuple[str, ...]] = {
     "bfloat16": ("uint16", "int16"),
-    "float8_e4m3": ("uint8", "int8"),
-    "float8_e5m2": ("uint8", "int8"),
-    "int4": ("uint8", "int8"),
-    "uint4": ("uint8", "int8"),
+    **dict.fromkeys(("float8_e4m3", "float8_e5m2", "int4", "uint4"), ("uint8", "int8")),
 }
+
+
+def read_export_text(name: str) -> str:
+    return resources.files("tunesmith.plugins.exports").joinpath(name).read_text("utf-8")
 
 
 def strip_markup(text: str) -> str:
@@ -53,8 +55,13 @@ def is_float(argument: DispatchArgument) -> bool:
 
 
 def scalar_value(argument: DispatchArgument) -> float | int:
-    value = parse_expr(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
-    return float(value or 0) if is_float(argument) else int(value or 0)
+    value = fixed_value(argument) or 0
+    return float(value) if is_float(argument) else int(value)
+
+
+def given_sizes(sizes: Sequence[str]) -> list[str]:
+    """The variables of sizes that no shape tells."""
+    return [f"given_{c_identifier(size)}" for size in sizes]
 
 
 @dataclass(frozen=True)
@@ -117,8 +124,6 @@ class TensorCall:
             own.append(ScratchMemory(self.program.pointers[name], _pointer_type(found[0][1]), found))
         return tuple(own)
 
-    # -- as Python calls it ---------------------------------------------------------------------------
-
     @property
     def python_taken(self) -> str:
         """The parameters of a function that takes every array."""
@@ -135,13 +140,24 @@ class TensorCall:
         return ", ".join(map(plain_name, names))
 
     @property
-    def arrays_listed(self) -> str:
-        return "\n".join(
-            f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{strip_markup(', '.join(a.shape))}`"
-            for a in self.arrays
-        )
+    def scalar_variables(self) -> list[str]:
+        return [f"scalar_{c_identifier(a.name)}" for a in self.scalars]
 
-    # -- sizes ----------------------------------------------------------------------------------------
+    def scalars_taken(self, integer: str) -> list[str]:
+        """As parameters in C++, integers of this type."""
+        kinds = ("double" if is_float(a) else integer for a in self.scalars)
+        return [f"{kind} {name}" for kind, name in zip(kinds, self.scalar_variables, strict=True)]
+
+    @property
+    def readme_words(self) -> dict[str, str]:
+        """What READMEs say of devices, arrays, and what is left out."""
+        shapes = [(a, strip_markup(", ".join(a.shape))) for a in self.arrays]
+        return {
+            "devices": strip_markup(", ".join(r.dispatch.device for r in self.artefact.results)),
+            "arrays": "\n".join(f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{s}`" for a, s in shapes),
+            "elsewhere": strip_markup(self.host.elsewhere),
+            "left_out": "".join(f"\n- left out: {strip_markup(text)}" for text in self.host.left_out),
+        }
 
     def _unshown(self, arrays: Sequence[DispatchArgument]) -> tuple[str, ...]:
         known = self._infer_sizes(arrays)
@@ -162,18 +178,16 @@ class TensorCall:
             if isinstance(expr.tree, n.Variable) and expr.tree.id in self.program.sizes:
                 known.setdefault(expr.tree.id, (_LENGTH, length))
         known |= {name: (_LENGTH, f"given_{c_identifier(name)}") for name in named if name not in known}
-        while True:
-            found = False
+        count = -1
+        while count < len(known):
+            count = len(known)
             for expr, length in pairs:
                 unknown = expr.names - known.keys()
                 if len(unknown) == 1 and unknown <= self.program.sizes.keys():
                     (name,) = unknown
                     answer = self._solve_for_size(expr.tree, name, known, (_LENGTH, length))
-                    if answer is not None:
-                        known[name] = answer
-                        found = True
-            if not found:
-                return known
+                    known |= {name: answer} if answer is not None else {}
+        return known
 
     def _solve_for_size(
         self, node: n.Node, name: str, known: Mapping[str, tuple[int, str]], result: tuple[int, str]
@@ -183,9 +197,8 @@ class TensorCall:
         if isinstance(node, n.Variable):
             return result if node.id == name else None
         if isinstance(node, n.Neg):
-            return self._solve_for_size(
-                node.operand, name, known, (-value, f"subtract(0LL, {text}, undefined)")
-            )
+            negated = -value, f"subtract(0LL, {text}, undefined)"
+            return self._solve_for_size(node.operand, name, known, negated)
         if not isinstance(node, n.Arithmetic):
             return None
         left, right = self._valued(node.left, name, known), self._valued(node.right, name, known)
@@ -221,160 +234,79 @@ class TensorCall:
             return None
         return value, c_code(expr, self.program.sizes)
 
-    # -- the header -----------------------------------------------------------------------------------
-
     @property
     def header(self) -> bytes:
         """NAME_tensors.h."""
-        words = [f"{self.artefact.problem} over tensors: what each must be, and the call. See {self.name}.h."]
-        text = format_comment(words) + f'#pragma once\n#include "{self.name}.h"\n'
-        text += "".join(f"#include <{header}>\n" for header in _HEADERS)
         devices = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.artefact.results)
         devices = f"Its machine code is for {devices}. {self.host.elsewhere}"
-        text += (
-            f"\nnamespace {self.name}_tensors {{\n\n"
-            f"static const std::string operator_name = {c_text(self.artefact.problem)};\n"
-            f"static const std::string operator_devices = {c_text(devices)};\n\n"
-        )
-        text += "\n".join(
-            map(
-                read_cuda_resource,
-                ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h"),
-            )
-        )
-        members = "".join(f"    long long {size};\n" for size in self.program.sizes.values())
-        text += f"\nstruct Sizes {{\n{members}}};\n\n{self._sizes_as_text()}"
-        text += "\n// The sizes of a call that has no outputs yet, and those of one that has every tensor.\n"
-        text += self._sizes_function("sizes_given", self.given, self.unshown)
-        text += self._sizes_function("sizes_of_all", self.arrays, self.unshown_by_all)
-        text += "".join(self._layout_functions(argument) for argument in self.arrays)
-        text += "".join(self._scratch_function(scratch) for scratch in self.scratch)
-        text += self._run_function() + f"\n}}  // namespace {self.name}_tensors\n"
-        return text.encode()
+        names = ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h")
+        fixed = "\n".join(map(read_cuda_resource, names))
+        texts = export_texts("tensors.j2", c_text=c_text)
+        return str(texts.header(self, devices, fixed)).encode()
 
     def view(self, argument: DispatchArgument) -> str:
         return self.program.pointers[argument.name]
 
-    def _unpack_sizes(self) -> str:
-        return "".join(
-            f"    const long long {size} = sizes.{size}; (void){size};\n"
-            for size in self.program.sizes.values()
-        )
+    def parameters(self, arrays: Sequence[DispatchArgument], unshown: Sequence[str] = ()) -> list[str]:
+        views = [f"const View& {self.view(argument)}" for argument in arrays]
+        return views + [f"long long {size}" for size in given_sizes(unshown)]
 
-    def _sizes_as_text(self) -> str:
-        parts = [
-            f"{c_text(f'{name} = ')} + std::to_string(sizes.{size})"
-            for name, size in self.program.sizes.items()
-        ]
-        joined = ' + ", " + '.join(parts) or 'std::string("every call")'
-        return (
-            "static inline std::string as_text(const Sizes& sizes) {\n    (void)sizes;\n"
-            f"    return std::string() + {joined};\n}}\n"
-        )
+    @property
+    def sizes_shown(self) -> str:
+        names = ((c_text(f"{name} = "), size) for name, size in self.program.sizes.items())
+        parts = [f"{shown} + std::to_string(sizes.{size})" for shown, size in names]
+        return ' + ", " + '.join(parts) or 'std::string("every call")'
 
-    def _sizes_function(self, name: str, arrays: Sequence[DispatchArgument], unshown: Sequence[str]) -> str:
-        taken = [f"const View& {self.view(a)}" for a in arrays]
-        taken += [f"long long given_{c_identifier(size)}" for size in unshown]
-        body = "".join(f"    check_axes({self.view(a)}, {len(a.shape)});\n" for a in arrays)
-        body += "    bool undefined = false;\n"
+    def inferred_sizes(
+        self, arrays: Sequence[DispatchArgument], unshown: Sequence[str]
+    ) -> list[tuple[str, str]]:
+        """Each size's variable and value, in an order in which each is found from those before it."""
         inferred = self._infer_sizes(arrays, unshown)
-        for size, (_, code) in inferred.items():  # in an order in which each is found from those before it
-            own = self.program.sizes[size]
-            body += f"    const long long {own} = within({code}, -limit, limit, undefined);\n"
-        body += '    check_defined(undefined, "a size");\n'
-        listed = ", ".join(self.program.sizes.values())
-        return f"static inline Sizes {name}({', '.join(taken)}) {{\n{body}    return Sizes{{{listed}}};\n}}\n"
+        return [(self.program.sizes[size], code) for size, (_, code) in inferred.items()]
 
-    def _layout_functions(self, argument: DispatchArgument) -> str:
-        """Shape and strides in memory, and whether a view has them."""
-        own, axes = self.view(argument), len(argument.shape)
-        packed = element_type(argument.type).packed
+    def layout(self, argument: DispatchArgument) -> tuple[list[str], list[str]]:
+        """Shape and strides in memory."""
+        axes, packed = len(argument.shape), element_type(argument.type).packed
         shape = [f"larger({c_code(parse_expr(e), self.program.sizes)}, 0LL)" for e in argument.shape]
-        if argument.strides:
-            strides = [c_code(parse_expr(e), self.program.sizes) for e in argument.strides]
-        else:
-            strides = ["1LL"] * axes
-            for axis in reversed(range(axes - 1)):
-                strides[axis] = f"multiply({strides[axis + 1]}, {shape[axis + 1]}, undefined)"
+        strides = [c_code(parse_expr(e), self.program.sizes) for e in argument.strides or ()] or [
+            "1LL"
+        ] * axes
+        for axis in reversed(range(0 if argument.strides else axes - 1)):
+            strides[axis] = f"multiply({strides[axis + 1]}, {shape[axis + 1]}, undefined)"
         if packed > 1 and axes:
             shape[-1] = f"ceildiv({shape[-1]}, {packed}LL, undefined)"
             strides[:-1] = [f"divide({stride}, {packed}LL, undefined)" for stride in strides[:-1]]
-        lines = "".join(
-            f"    shape[{axis}] = {shape[axis]};\n    strides[{axis}] = {strides[axis]};\n"
-            for axis in range(axes)
-        )
-        room = f"long long (&shape)[{axes + 1}], long long (&strides)[{axes + 1}]"
-        return (
-            f"\nstatic inline void layout_{own}(const Sizes& sizes, {room}) {{\n{self._unpack_sizes()}"
-            "    bool undefined = false;\n    (void)shape, (void)strides;\n"
-            f"{lines}    check_defined(undefined, {c_text(f'the shape of {argument.name}')});\n}}\n"
-            f"static inline void check_{own}(const View& view, const Sizes& sizes) {{\n"
-            f"    long long shape[{axes + 1}] = {{}}, strides[{axes + 1}] = {{}};\n"
-            f"    layout_{own}(sizes, shape, strides);\n"
-            f"    check_layout(view, shape, strides, {'false' if argument.strides else 'true'}, sizes);\n"
-            "}\n"
-        )
+        return shape, strides
 
-    def _scratch_function(self, scratch: ScratchMemory) -> str:
-        """How many bytes any kernel may need that may serve these sizes."""
-        body = ""
-        for when, argument in scratch.uses:
-            body += (
-                "    {\n        bool undefined = false;\n"
-                f"        const bool serves = {c_code(parse_expr(when), self.program.sizes)};\n"
-                f"        const long long bytes = serves ? {self.program.bytes_of(argument)} : 0LL;\n"
-                "        if (!undefined) most = larger(most, bytes);\n    }\n"
-            )
-        return (
-            f"\nstatic inline long long bytes_{scratch.variable}(const Sizes& sizes) "
-            f"{{\n{self._unpack_sizes()}"
-            f"    long long most = 0;\n{body}    return most;\n}}\n"
-        )
+    def scratch_bytes(self, scratch: ScratchMemory) -> list[tuple[str, str]]:
+        """When each of its uses serves, and the bytes that it has."""
+        sizes, uses = self.program.sizes, scratch.uses
+        return [(c_code(parse_expr(when), sizes), self.program.bytes_of(a)) for when, a in uses]
 
-    def _run_function(self) -> str:
-        """Checks every tensor, fills what is to be filled, and queues the kernel."""
-        views = [f"const View& {self.view(a)}" for a in self.arrays]
-        written = [self.view(a) for a in self.written]
-        taken = ["bool original", *views]
-        taken += [
-            f"{'double' if is_float(a) else 'long long'} scalar_{c_identifier(a.name)}" for a in self.scalars
-        ]
-        taken += ["const Sizes& sizes", *(f"void* {s.variable}" for s in self.scratch), "CUstream stream"]
-        fills = ""
-        for argument in self.outputs:
-            if argument.init is not None:
-                fills += self._fill(argument, f"{self.view(argument)}.data", self.program.bytes_of(argument))
+    @property
+    def fills(self) -> str:
+        """What fills arrays that begin with a value."""
+        given = [a for a in self.outputs if a.init is not None]
+        fills = "".join(self._fill(a, f"{self.view(a)}.data", self.program.bytes_of(a)) for a in given)
         for scratch in self.scratch:
             if scratch.filled is not None:
                 fills += self._fill(scratch.filled, scratch.variable, f"bytes_{scratch.variable}(sizes)")
-        unpacked = self._unpack_sizes()
-        if fills:
-            fills = f"    bool undefined = false;\n{fills}"
-        return (
-            "\n// Whether there is nothing to compute.\n"
-            f"static inline bool is_empty({', '.join(f'const View& {view}' for view in written)}) {{\n"
-            f"    return {' && '.join(f'has_none({view})' for view in written) or 'false'};\n}}\n\n"
-            "// Checks every tensor, and queues the kernel on the stream of the current device.\n"
-            f"static inline void check_all({', '.join([*views, 'const Sizes& sizes'])}) {{\n"
-            + "".join(f"    check_{self.view(a)}({self.view(a)}, sizes);\n" for a in self.arrays)
-            + "    (void)sizes;\n}\n\n"
-            f"static inline void run({', '.join(taken)}) {{\n{unpacked}{fills}"
-            f"    check_status((original ? {self.name}_tuned::launch_original : {self.name}_tuned::launch)(\n"
-            f"        {self._passed()}));\n}}\n"
-        )
+        return f"    bool undefined = false;\n{fills}" if fills else ""
 
     def _fill(self, argument: DispatchArgument, place: str, nbytes: str) -> str:
+        """Of elements that share a byte, all in it."""
         element = element_type(argument.type)
+        bits = np.array(argument.init).astype(element.numpy).tobytes()
+        pattern = (bits[0] & 15) * 17 if element.packed > 1 else int.from_bytes(bits, "little")
         count = f"divide({nbytes}, {element.bytes}LL, undefined)"
-        pattern = int.from_bytes(_fill_bits(argument), "little")
-        made = f"fill({place}, {pattern:#x}ULL, {element.bytes}, {count}, stream)"
-        return f"    {made};\n"
+        return f"    fill({place}, {pattern:#x}ULL, {element.bytes}, {count}, stream);\n"
 
-    def _passed(self) -> str:
+    @property
+    def passed(self) -> str:
         """In the order of `launch`, of the types that it takes."""
         values = {self.program.pointers[a.name]: f"{self.view(a)}.data" for a in self.arrays}
         values |= {s.variable: s.variable for s in self.scratch}
-        scalars = {f"arg_{c_identifier(a.name)}": f"scalar_{c_identifier(a.name)}" for a in self.scalars}
+        scalars = {name.replace("scalar_", "arg_", 1): name for name in self.scalar_variables}
         given = []
         for parameter in self.program.parameters:
             if parameter.name in values:
@@ -395,10 +327,3 @@ def _axis_length(argument: DispatchArgument, axis: int, view: str) -> str:
     packed = element_type(argument.type).packed if axis == len(argument.shape) - 1 else 1
     length = f"static_cast<long long>({view}.shape[{axis}])"
     return f"multiply({length}, {packed}LL, undefined)" if packed > 1 else length
-
-
-def _fill_bits(argument: DispatchArgument) -> bytes:
-    """One element of what it is filled with; where several share a byte, all of them."""
-    element = element_type(argument.type)
-    bits = np.array(argument.init).astype(element.numpy).tobytes()
-    return bytes([(bits[0] & 15) * 17]) if element.packed > 1 else bits

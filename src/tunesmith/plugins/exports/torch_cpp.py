@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.expr_text import c_identifier, c_text, format_comment
-from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, scalar_value
+from tunesmith.deliver.expr_text import c_text
+from tunesmith.plugins.exports import export_texts
+from tunesmith.plugins.exports.tensor_call import (
+    STAND_INS,
+    TensorCall,
+    given_sizes,
+    is_float,
+    plain_name,
+    scalar_value,
+)
 from tunesmith.problem.dispatch import DispatchArgument
 
 _TYPES = {
@@ -15,70 +23,6 @@ _TYPES = {
     "int8": "kChar", "int16": "kShort", "int32": "kInt", "int64": "kLong",
     "uint8": "kByte", "uint16": "kUInt16", "uint32": "kUInt32", "uint64": "kUInt64",
 }  # fmt: skip
-_HEADERS = (
-    "torch/types.h",
-    "torch/library.h",
-    "torch/version.h",
-    "ATen/ATen.h",
-    "ATen/cuda/CUDAContext.h",
-    "c10/cuda/CUDAGuard.h",
-    "initializer_list",
-    "tuple",
-)
-_SHARED = """\
-std::string type_name(at::ScalarType type) {
-  switch (type) {
-    case at::kHalf: return "float16";
-    case at::kBFloat16: return "bfloat16";
-    case at::kFloat: return "float32";
-    case at::kDouble: return "float64";
-    case at::kChar: return "int8";
-    case at::kShort: return "int16";
-    case at::kInt: return "int32";
-    case at::kLong: return "int64";
-    case at::kByte: return "uint8";
-    default: return c10::toString(type);
-  }
-}
-
-void check_tensor(const torch::Tensor& tensor, const char* name, const char* wanted,
-                  std::initializer_list<at::ScalarType> types, const torch::Tensor& first) {
-  bool fits = false;
-  for (const at::ScalarType type : types) fits = fits || tensor.scalar_type() == type;
-  if (!fits) refuse_type(name, wanted, type_name(tensor.scalar_type()));
-  if (!tensor.is_cuda()) refuse_device(name, tensor.device().str());
-  check_same_device(name, static_cast<int>(tensor.get_device()), static_cast<int>(first.get_device()));
-  if (tensor.layout() != at::kStrided) {
-    throw Refused(Refused::value, operator_name + ": " + name + " is a strided tensor, got another "
-                                  "layout: use .to_dense()");
-  }
-}
-
-View view_of(const torch::Tensor& tensor, const char* name, const char* rule, bool is_written) {
-  void* data = is_written ? tensor.mutable_data_ptr() : const_cast<void*>(tensor.const_data_ptr());
-  return {name, rule, data, tensor.sizes().data(), tensor.strides().data(), static_cast<int>(tensor.dim())};
-}
-
-[[noreturn]] void raise_refused(const Refused& refused) {
-  TORCH_CHECK_TYPE(refused.kind != Refused::type, refused.what());
-  TORCH_CHECK_VALUE(refused.kind != Refused::value, refused.what());
-  TORCH_CHECK(false, refused.what());
-}
-
-// Autograd must notice that what it may have saved has changed.
-void note_written(std::initializer_list<const torch::Tensor*> tensors) {
-  for (const torch::Tensor* tensor : tensors) {
-    if (!tensor->is_inference()) tensor->unsafeGetTensorImpl()->bump_version();
-  }
-}
-
-// Compilers must bring tensors in the layout in which they were traced.
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
-constexpr at::Tag layout_tag = at::Tag::needs_exact_strides;
-#else
-constexpr at::Tag layout_tag = at::Tag::needs_fixed_stride_order;
-#endif
-"""
 
 
 @dataclass(frozen=True)
@@ -126,23 +70,57 @@ class TorchBinding:
         return [f"{self._result(op)} {op.function}({self._parameters(op)});" for op in self.ops]
 
     def source(self, about: str, own: str = "", first_include: str = "") -> str:
-        """The whole file but for what `own` adds at its end; the registration may be left to another file."""
-        name = self.call.name
-        text = (
-            format_comment([about]) + first_include + "".join(f"#include <{header}>\n" for header in _HEADERS)
+        call = self.call
+        views = [[self._view(a) for a in arrays] for arrays in (call.arrays, call.given, call.outputs)]
+        sizes, tags = given_sizes(call.unshown_by_all), "{at::Tag::pt2_compliant_tag, %s_tensors::layout_tag}"
+        lines = self.definitions(f"{call.name}_tuned::", f", {tags % call.name}")
+        texts = export_texts("torch_binding.j2")
+        ops = [self._described(op) for op in self.ops]
+        return str(texts.source(about, first_include, call, *views, sizes, ops, self.namespace, lines, own))
+
+    def _described(self, op: TorchOp) -> dict[str, object]:
+        sizes = given_sizes(self.call.unshown_by_all)
+        if op.allocates:
+            sizes = [f"sizes.{self.call.program.sizes[size]}" for size in self.call.unshown_by_all]
+        signature: dict[str, object] = {
+            "result": self._result(op),
+            "function": op.function,
+            "taken": self._parameters(op),
+        }
+        original, unshown = "true" if op.original else "false", given_sizes(self.call.unshown)
+        return {
+            **signature,
+            "original": original,
+            "allocates": op.allocates,
+            "sizes": sizes,
+            "unshown": unshown,
+        }
+
+    def _view(self, argument: DispatchArgument) -> dict[str, object]:
+        kinds = dict.fromkeys(_TYPES[kind] for kind in (argument.type, *STAND_INS.get(argument.type, ())))
+        return {
+            "view": self.call.view(argument),
+            "name": c_text(argument.name),
+            "type": c_text(argument.type),
+            "rule": c_text(f"[{', '.join(argument.shape)}]"),
+            "kinds": ", ".join(f"at::{kind}" for kind in kinds),
+            "is_written": argument.role != "input",
+            "axes": len(argument.shape),
+            "made": self._allocation(argument),
+        }
+
+    def _allocation(self, argument: DispatchArgument) -> str:
+        options = "at::TensorOptions().device(at::kCUDA)"
+        if self.call.given:
+            options = f"tensor_{self.call.view(self.call.given[0])}.options()"
+        view, dtype = self.call.view(argument), f"{options}.dtype(at::{_TYPES[argument.type]})"
+        shape, strides = (
+            ", ".join(f"{what}_{view}[{axis}]" for axis in range(len(argument.shape)))
+            for what in ("shape", "strides")
         )
-        text += f'#include "{name}_tensors.h"\n\nnamespace {name}_tensors {{\nnamespace {{\n\n{_SHARED}\n'
-        text += self._run() + f"}}  // namespace\n}}  // namespace {name}_tensors\n\n"
-        text += f"namespace {name}_tuned {{\n\n"
-        text += "".join(
-            self._allocating_function(op) if op.allocates else self._passing_function(op) for op in self.ops
-        )
-        text += f"}}  // namespace {name}_tuned\n\n"
-        text += "#ifndef TUNESMITH_REGISTERED_ELSEWHERE\n"
-        text += f"TORCH_LIBRARY_FRAGMENT({self.namespace}, ops) {{\n"
-        tags = f", {{at::Tag::pt2_compliant_tag, {name}_tensors::layout_tag}}"
-        lines = self.definitions(f"{name}_tuned::", tags)
-        return text + f"{lines}}}\n#endif\n{own}"
+        if argument.strides:
+            return f"at::empty_strided({{{shape}}}, {{{strides}}}, {dtype})"
+        return f"at::empty({{{shape}}}, {dtype})"
 
     def _taken(self, op: TorchOp) -> tuple[tuple[DispatchArgument, ...], tuple[str, ...]]:
         if op.allocates:
@@ -151,134 +129,13 @@ class TorchBinding:
 
     def _parameters(self, op: TorchOp) -> str:
         arrays, unshown = self._taken(op)
-        parts = [
-            f"{'' if a.role != 'input' else 'const '}torch::Tensor& tensor_{self.call.view(a)}"
-            for a in arrays
-        ]
-        parts += [f"int64_t given_{c_identifier(size)}" for size in unshown]
-        return ", ".join([*parts, *self._scalars("double", "int64_t")])
-
-    def _scalars(self, floating: str, integer: str) -> list[str]:
-        return [
-            f"{floating if is_float(a) else integer} scalar_{c_identifier(a.name)}" for a in self.call.scalars
-        ]
-
-    @property
-    def _scalars_passed(self) -> list[str]:
-        return [f"scalar_{c_identifier(a.name)}" for a in self.call.scalars]
-
-    def _run(self) -> str:
-        """Every array is there: check, allocate scratch memory, queue."""
-        call = self.call
-        tensors = [call.view(a) for a in call.arrays]
-        taken = ["bool original", *(f"const torch::Tensor& tensor_{t}" for t in tensors)]
-        taken += [f"int64_t given_{c_identifier(size)}" for size in call.unshown_by_all]
-        taken += self._scalars("double", "int64_t")
-        given = [*tensors, *(f"given_{c_identifier(size)}" for size in call.unshown_by_all)]
-        empty = ", ".join(call.view(a) for a in call.written)
-        body = self._tensor_checks(call.arrays) + self._tensor_views(call.arrays)
-        body += (
-            f"  const Sizes sizes = sizes_of_all({', '.join(given)});\n"
-            f"  check_all({', '.join([*tensors, 'sizes'])});\n"
-            f"  if (is_empty({empty})) return;\n"
-            f"  const c10::cuda::OptionalCUDAGuard device_guard(at::device_of(tensor_{tensors[0]}));\n"
-            f"  const int device = static_cast<int>(tensor_{tensors[0]}.get_device());\n"
-            "  const CurrentDevice current(device);\n"
-        )
-        passed = []
-        for scratch in call.scratch:
-            own = scratch.variable
-            body += (
-                f"  const long long wanted_{own} = bytes_{own}(sizes);\n"
-                f"  const torch::Tensor memory_{own} = at::empty(\n"
-                f"      {{wanted_{own}}}, tensor_{tensors[0]}.options().dtype(at::kByte));\n"
-            )
-            passed.append(f"wanted_{own} > 0 ? memory_{own}.mutable_data_ptr() : nullptr")
-        written = ", ".join(f"&tensor_{call.view(a)}" for a in call.written)
-        listed = ", ".join(["original", *tensors, *self._scalars_passed, "sizes", *passed, "stream"])
-        body += (
-            "  const cudaStream_t stream = at::cuda::getCurrentCUDAStream(device).stream();\n"
-            f"  run({listed});\n"
-            f"  note_written({{{written}}});\n"
-        )
-        return f"void call({', '.join(taken)}) {{\n{body}}}\n\n"
-
-    def _tensor_checks(self, arrays: Sequence[DispatchArgument]) -> str:
-        text = ""
-        for argument in arrays:
-            kinds = dict.fromkeys(_TYPES[t] for t in (argument.type, *STAND_INS.get(argument.type, ())))
-            listed = ", ".join(f"at::{kind}" for kind in kinds)
-            text += (
-                f"  check_tensor(tensor_{self.call.view(argument)}, {c_text(argument.name)}, "
-                f"{c_text(argument.type)}, {{{listed}}}, tensor_{self.call.view(arrays[0])});\n"
-            )
-        return text
-
-    def _tensor_views(self, arrays: Sequence[DispatchArgument]) -> str:
-        text = ""
-        for argument in arrays:
-            own, is_written = self.call.view(argument), "false" if argument.role == "input" else "true"
-            rule = c_text(f"[{', '.join(argument.shape)}]")
-            name = c_text(argument.name)
-            text += f"  const View {own} = view_of(tensor_{own}, {name}, {rule}, {is_written});\n"
-        return text
-
-    def _passing_function(self, op: TorchOp) -> str:
-        passed = [f"tensor_{self.call.view(a)}" for a in self.call.arrays]
-        passed += [f"given_{c_identifier(size)}" for size in self.call.unshown_by_all]
-        call = ", ".join(["true" if op.original else "false", *passed, *self._scalars_passed])
-        return self._function(op, f"    call({call});\n")
-
-    def _allocating_function(self, op: TorchOp) -> str:
-        own = self.call
-        body = self._tensor_checks(own.given).replace("\n  ", "\n    ").replace("  check", "    check", 1)
-        body += self._tensor_views(own.given).replace("  const View", "    const View")
-        given = [own.view(a) for a in own.given] + [f"given_{c_identifier(size)}" for size in own.unshown]
-        body += f"    const Sizes sizes = sizes_given({', '.join(given)});\n    (void)sizes;\n"
-        for argument in own.outputs:
-            body += self._allocated(argument)
-        passed = [f"tensor_{own.view(a)}" for a in own.arrays]
-        passed += [f"sizes.{own.program.sizes[size]}" for size in own.unshown_by_all]
-        body += (
-            f"    call({', '.join(['true' if op.original else 'false', *passed, *self._scalars_passed])});\n"
-        )
-        outputs = [f"tensor_{own.view(a)}" for a in own.outputs]
-        returned = outputs[0] if len(outputs) == 1 else f"std::make_tuple({', '.join(outputs)})"
-        if outputs:
-            body += f"    return {returned};\n"
-        return self._function(op, body)
-
-    def _allocated(self, argument: DispatchArgument) -> str:
-        own, axes = self.call.view(argument), len(argument.shape)
-        options = (
-            f"tensor_{self.call.view(self.call.given[0])}.options()"
-            if self.call.given
-            else "at::TensorOptions().device(at::kCUDA)"
-        )
-        shape = ", ".join(f"shape_{own}[{axis}]" for axis in range(axes))
-        strides = ", ".join(f"strides_{own}[{axis}]" for axis in range(axes))
-        dtype = f"{options}.dtype(at::{_TYPES[argument.type]})"
-        made = (
-            f"at::empty_strided({{{shape}}}, {{{strides}}}, {dtype})"
-            if argument.strides
-            else f"at::empty({{{shape}}}, {dtype})"
-        )
-        return (
-            f"    long long shape_{own}[{axes + 1}] = {{}}, strides_{own}[{axes + 1}] = {{}};\n"
-            f"    layout_{own}(sizes, shape_{own}, strides_{own});\n"
-            f"    torch::Tensor tensor_{own} = {made};\n"
-        )
+        kinds = (f"{'const ' if a.role == 'input' else ''}torch::Tensor&" for a in arrays)
+        parts = [f"{kind} tensor_{self.call.view(a)}" for kind, a in zip(kinds, arrays, strict=True)]
+        parts += [f"int64_t {size}" for size in given_sizes(unshown)]
+        return ", ".join([*parts, *self.call.scalars_taken("int64_t")])
 
     def _result(self, op: TorchOp) -> str:
         count = len(self.call.outputs) if op.allocates else 0
         if count < 2:
             return "torch::Tensor" if count else "void"
         return f"std::tuple<{', '.join(['torch::Tensor'] * count)}>"
-
-    def _function(self, op: TorchOp, body: str) -> str:
-        return (
-            f"{self._result(op)} {op.function}({self._parameters(op)}) {{\n"
-            f"  using namespace {self.call.name}_tensors;\n"
-            f"  try {{\n{body}"
-            "  } catch (const Refused& refused) {\n    raise_refused(refused);\n  }\n}\n\n"
-        )

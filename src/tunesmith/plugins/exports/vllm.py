@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.plugins.exports.tensor_call import TensorCall, plain_name, strip_markup
+from tunesmith.plugins.exports.tensor_call import TensorCall, plain_name, read_export_text
 from tunesmith.plugins.exports.torch_cpp import TorchBinding, TorchOp
 
 NAMESPACE = "_C"
@@ -87,59 +87,9 @@ def _vllm_module(call: TensorCall) -> str:
 def _vllm_readme(call: TensorCall, binding: TorchBinding) -> str:
     name = call.name
     declared = "\n".join(f"namespace {name}_tuned {{ {line} }}" for line in binding.declarations())
-    lines = binding.definitions(f"{name}_tuned::", "")
-    left_out = "".join(f"\n- left out: {strip_markup(text)}" for text in call.host.left_out)
-    return f"""# {name} for vLLM
-
-Tuned by Tunesmith on {strip_markup(", ".join(r.dispatch.device for r in call.artefact.results))}.
-
-| file | where it goes in vLLM |
-|---|---|
-| `csrc/tuned/*` | `csrc/tuned/` |
-| `{name}_tuned.py` | `vllm/`, or its functions into `vllm/_custom_ops.py` |
-
-Add the two sources to `CMakeLists.txt`, to the list `VLLM_EXT_SRC` of the extension `_C`:
-
-```cmake
-"csrc/tuned/{name}.cpp"
-"csrc/tuned/{name}_op.cpp"
-```
-
-Versions that build `_C` for CUDA against PyTorch's stable ABI (`csrc/libtorch_stable`) cannot have these
-sources in it: there give them an extension of their own, or leave the build to `{name}_tuned.py` as below.
-
-`{name}_op.cpp` registers its operators itself, as `torch.ops.{NAMESPACE}.{name}_tuned` and
-`{name}_tuned_original`. Where you want that in `csrc/torch_bindings.cpp`, compile `{name}_op.cpp` with
-`-DTUNESMITH_REGISTERED_ELSEWHERE`, add to `csrc/ops.h`
-
-```cpp
-{declared}
-```
-
-and to `TORCH_LIBRARY_EXPAND` or `TORCH_LIBRARY_FRAGMENT` of `{NAMESPACE}` in `csrc/torch_bindings.cpp`
-
-```cpp
-{lines.rstrip()}
-```
-
-To try it without building vLLM leave the files together, anywhere on the Python path: `{name}_tuned.py`
-builds what lies beside it where the operator is not registered.
-
-```python
-from {name}_tuned import {name}_tuned
-```
-
-It takes, in this order:
-
-{call.arrays_listed}
-
-You allocate the outputs. It runs on the current stream, in `torch.compile` and in CUDA graphs.
-The kernels are machine code, to the byte what was verified; a C++ compiler builds only the code around them,
-and nothing is linked with libcuda. `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of
-the wrong type, shape, layout or device raises an error that says what to do.
-
-{strip_markup(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
-"""
+    lines = binding.definitions(f"{name}_tuned::", "").rstrip()
+    known = {"name": name, "namespace": NAMESPACE, "declared": declared, "lines": lines}
+    return read_export_text("vllm_readme.md").format(**known, **call.readme_words)
 
 
 TARGET = Target("vllm", "a custom operator of vLLM", ("cuda",), _export_vllm)

@@ -19,6 +19,7 @@ from tunesmith.run.figures import Figure
 if TYPE_CHECKING:
     from tunesmith.plugins.studies.difference import RunDifference
     from tunesmith.profiles.facts import ProfilePage
+    from tunesmith.run.report import WorkloadReport
     from tunesmith.session.check import CheckedProblem, ExplainedKernel, ExplainedSource, TemplateMade
     from tunesmith.session.result import Exported, Run
 
@@ -247,22 +248,12 @@ class RequestAnswer:
     open: tuple[str, ...] = ()  # all that wait, this one among them
 
 
-# -- from what the interface returns -----------------------------------------------------------------------
-
-
 def kernel_answers(source: ExplainedSource) -> tuple[KernelAnswer, ...]:
-    return tuple(
-        KernelAnswer(
-            sanitize_text(one.entry),
-            one.line,
-            one.read,
-            foreign_lines(one.lines),
-            foreign_lines(one.obstacles),
-            one.moves,
-            foreign_lines(one.left),
-        )
-        for one in source.kernels
-    )
+    found = []
+    for one in source.kernels:
+        read = one.line, one.read, foreign_lines(one.lines), foreign_lines(one.obstacles)
+        found.append(KernelAnswer(sanitize_text(one.entry), *read, one.moves, foreign_lines(one.left)))
+    return tuple(found)
 
 
 def check_answer(done: CheckedProblem) -> CheckAnswer:
@@ -292,25 +283,16 @@ def explain_answer(found: ExplainedKernel) -> ExplainAnswer:
 
 
 def template_answer(made: TemplateMade) -> TemplateAnswer:
-    return TemplateAnswer(
-        sanitize_text(made.problem),
-        sanitize_text(made.template or "", LONGEST_TEXT),
-        sanitize_text(made.declined),
-        made.moves,
-        made.feasible,
-        made.device,
-        made.file or "",
-        foreign_lines(made.notes),
-    )
+    text = sanitize_text(made.template or "", LONGEST_TEXT)
+    about = made.moves, made.feasible, made.device, made.file or "", foreign_lines(made.notes)
+    return TemplateAnswer(sanitize_text(made.problem), text, sanitize_text(made.declined), *about)
 
 
 def profile_answer(page: ProfilePage) -> ProfileAnswer:
     from tunesmith.deliver.pages.profile import page_lines
 
-    lines = foreign_lines(page_lines(page))
-    return ProfileAnswer(
-        sanitize_text(page.problem), page.device, lines, page.plot, sanitize_text(page.missing)
-    )
+    told = foreign_lines(page_lines(page)), page.plot, sanitize_text(page.missing)
+    return ProfileAnswer(sanitize_text(page.problem), page.device, *told)
 
 
 def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
@@ -322,82 +304,63 @@ def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
     elif requests and state == "stopped":
         state = "waiting"
     has_won = found.general is not None or any(w.config is not None for w in found.workloads)
-    resources = {name: resource_uri(run.folder, name) for name in ("report.md", "report.json", "report.html")}
-    resources |= {
-        name: resource_uri(run.folder, "kernels", name.removeprefix("tuned/")) for name in found.tuned
+    paths: dict[str, tuple[str, ...]] = {
+        name: (name,) for name in ("report.md", "report.json", "report.html")
     }
+    paths |= {name: ("kernels", name.removeprefix("tuned/")) for name in found.tuned}
     return RunAnswer(
-        str(run.folder),
-        sanitize_text(found.problem),
-        found.device,
-        state,
-        sanitize_text(str(missing) if missing else found.reason),
-        found.geometric_mean if found.finished else None,
-        tuple(
-            WorkloadAnswer(
-                sanitize_text(w.name), w.sizes, w.baseline_us, w.tuned_us, w.speedup, *w.interval, w.config
-            )
-            for w in found.workloads
-        )
-        if found.finished
-        else (),
-        found.so_far.speedup if found.so_far else None,
-        sum(found.evaluations.values()),
-        round(found.seconds, 3),
-        found.tuned,
-        tuple(requests),
-        resources,
-        _suggest_next_step(state, missing, has_won),
-        found.headline if found.finished else "",
+        run=str(run.folder),
+        problem=sanitize_text(found.problem),
+        device=found.device,
+        state=state,
+        reason=sanitize_text(str(missing) if missing else found.reason),
+        geometric_mean=found.geometric_mean if found.finished else None,
+        workloads=tuple(map(_workload_answer, found.workloads)) if found.finished else (),
+        best_so_far=found.so_far.speedup if found.so_far else None,
+        evaluations=sum(found.evaluations.values()),
+        seconds=round(found.seconds, 3),
+        kernels=found.tuned,
+        requests=tuple(requests),
+        resources={name: resource_uri(run.folder, *parts) for name, parts in paths.items()},
+        next=_suggest_next_step(state, missing, has_won),
+        headline=found.headline if found.finished else "",
     )
+
+
+def _workload_answer(w: WorkloadReport) -> WorkloadAnswer:
+    times = w.baseline_us, w.tuned_us, w.speedup
+    return WorkloadAnswer(sanitize_text(w.name), w.sizes, *times, *w.interval, w.config)
+
+
+_NEXT_STEPS = {
+    "waiting": "read the request with next_request, and hand in the answer with reply",
+    "running": "wait for it with the tool wait, or end it with cancel",
+}
 
 
 def _suggest_next_step(state: str, missing: TunesmithError | None, has_won: bool) -> str:
+    if state == "finished" and has_won:
+        return "export it with the tool export, or read its kernels and its report as resources"
     if state == "finished":
-        kept = "export it with the tool export, or read its kernels and its report as resources"
-        return (
-            kept
-            if has_won
-            else "nothing better was found: the original stays; the report says what was tried"
-        )
-    if state == "waiting":
-        return "read the request with next_request, and hand in the answer with reply"
-    if state == "running":
-        return "wait for it with the tool wait, or end it with cancel"
-    words = sanitize_text(missing.hint or "") if missing else ""
-    return words or "go on with it with the tool resume"
+        return "nothing better was found: the original stays; the report says what was tried"
+    hint = sanitize_text(missing.hint or "") if missing else ""
+    return _NEXT_STEPS.get(state) or hint or "go on with it with the tool resume"
 
 
 def diff_answer(found: Sequence[RunDifference]) -> DiffAnswer:
-    rows = tuple(
-        DifferenceAnswer(
-            one.before,
-            one.after,
-            one.judged_by,
-            one.ratio,
-            {sanitize_text(w.name): w.ratio for w in one.workloads},
-            {sanitize_text(w.name): w.is_clear for w in one.workloads},
-            foreign_lines((*(f"{w.name}: {w.moved}" for w in one.workloads if w.moved), *one.notes)),
-        )
-        for one in found
-    )
-    return DiffAnswer(sanitize_text(found[0].problem), rows)
+    rows = []
+    for one in found:
+        ratios = {sanitize_text(w.name): w.ratio for w in one.workloads}
+        clear = {sanitize_text(w.name): w.is_clear for w in one.workloads}
+        notes = foreign_lines((*(f"{w.name}: {w.moved}" for w in one.workloads if w.moved), *one.notes))
+        rows.append(DifferenceAnswer(one.before, one.after, one.judged_by, one.ratio, ratios, clear, notes))
+    return DiffAnswer(sanitize_text(found[0].problem), tuple(rows))
 
 
 def export_answer(found: Exported) -> ExportAnswer:
-    return ExportAnswer(
-        found.target,
-        sanitize_text(found.problem),
-        found.folder,
-        found.files,
-        found.kernels,
-        found.winners,
-        foreign_lines(found.left_out),
-        foreign_lines(found.notes),
-    )
-
-
-# -- in a few lines ----------------------------------------------------------------------------------------
+    delivered = found.folder, found.files, found.kernels, found.winners
+    told = foreign_lines(found.left_out), foreign_lines(found.notes)
+    return ExportAnswer(found.target, sanitize_text(found.problem), *delivered, *told)
 
 
 def run_lines(answer: RunAnswer) -> list[str]:
@@ -417,10 +380,8 @@ def run_lines(answer: RunAnswer) -> list[str]:
 
 def check_lines(answer: CheckAnswer) -> list[str]:
     by = "the reference" if answer.judged_by_reference else "itself, run twice (no reference given)"
-    right = (
-        f"{answer.problem} is right on {format_count(answer.cases, 'case')} on "
-        f"{answer.device}, judged by {by}"
-    )
+    cases = format_count(answer.cases, "case")
+    right = f"{answer.problem} is right on {cases} on {answer.device}, judged by {by}"
     lines = [answer.missing or right]
     if answer.configurations is not None:
         lines.append(f"the template has {format_count(answer.configurations, 'configuration')} for it there")

@@ -41,12 +41,11 @@ def serve_agents(
     for model in models:
         parse_spec(model)
     token = token_of(http.token_file) if http is not None else ""
-    from tunesmith.plugins.mcp.server import serve_mcp
+    from tunesmith.plugins.mcp.server import serve_http, serve_mcp
 
     if http is None:
         serve_mcp(roots, models)
         return
-    from tunesmith.plugins.mcp.server import serve_http
 
     def tell(address: str) -> None:
         """Where and how to call it; a token that the user has in a file is not shown again."""
@@ -140,6 +139,5 @@ def skill(
     if out is None:
         console.print_result(as_json, {"skill": written[SKILL]}, [written[SKILL].rstrip()])
     else:
-        console.print_result(
-            as_json, {"folder": str(out), "files": list(written)}, [f"wrote {', '.join(written)} in {out}"]
-        )
+        value = {"folder": str(out), "files": list(written)}
+        console.print_result(as_json, value, [f"wrote {', '.join(written)} in {out}"])

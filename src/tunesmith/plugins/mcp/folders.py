@@ -66,10 +66,8 @@ def allowed_folders(named: Iterable[str] | None, bounds: Iterable[Path]) -> Clie
     listed = list(named)
     wanted = tuple(folder for address in listed if (folder := folder_of(address)) is not None)
     if not limits:
-        none_of = (
-            f"of what it names none is a folder here: {', '.join(listed)}" if listed else "it names none"
-        )
-        return ClientFolders(wanted, none_of)
+        none_here = f"of what it names none is a folder here: {', '.join(listed)}"
+        return ClientFolders(wanted, none_here if listed else "it names none")
     inner = [folder for folder in wanted if any(folder.is_relative_to(limit) for limit in limits)]
     inner += [limit for limit in limits if any(limit.is_relative_to(folder) for folder in wanted)]
     outside = f"what it names ({', '.join(listed) or 'nothing'}) is outside of --root"
@@ -87,10 +85,7 @@ def folder_of(address: str) -> Path | None:
         return None
 
 
-# -- The client as the model of a run: requests in the run's mailbox that nobody has answered, and
-# replies.
-
-
+# The client as the model of a run: requests in the run's mailbox that nobody has answered, and replies.
 _LONG_AGO = 60.0  # seconds: a reply that is whole when it gets its name need not settle
 
 
@@ -99,14 +94,11 @@ def check_models(text: str, permitted: Sequence[str]) -> None:
     are neither the run's own mailbox nor among those the server was started with."""
     if text:
         parse_models(text)
-    for one in external_models(text):
-        if one in permitted:
-            continue
+    if refused := next((one for one in external_models(text) if one not in permitted), None):
         named = ", ".join(["mailbox", EXPERT, *permitted])
-        hint = (
-            "name one of them, in roles: planner=mailbox,author=mailbox; others: tunesmith mcp --model SPEC"
-        )
-        raise BadInput(f"models through this server are {named}; got {one!r}", hint=hint)
+        roles = "name one of them, in roles: planner=mailbox,author=mailbox"
+        hint = f"{roles}; others: tunesmith mcp --model SPEC"
+        raise BadInput(f"models through this server are {named}; got {refused!r}", hint=hint)
 
 
 def check_run(folder: Path, permitted: Sequence[str]) -> str:

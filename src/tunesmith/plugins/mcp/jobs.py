@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,12 +37,12 @@ from tunesmith.plugins.mcp.answers import (
 from tunesmith.plugins.mcp.folders import check_models, check_run, open_requests
 from tunesmith.plugins.studies.pages import RUNS
 from tunesmith.plugins.studies.plan import schedule_runs
-from tunesmith.plugins.studies.result import caveat_sentences
+from tunesmith.plugins.studies.result import ComparisonCell, caveat_sentences
 from tunesmith.plugins.studies.run import Compared, read_plan
 from tunesmith.run.folder import PLAN, RunFolder, has_begun
 from tunesmith.session.problems import readable_folders
 
-# -- A comparison of strategies as it is answered: what its runs say together, and what keeps it waiting.
+# A comparison of strategies as it is answered: what its runs say together, and what keeps it waiting.
 
 
 def check_comparison(folder: Path, permitted: Sequence[str]) -> str:
@@ -59,19 +60,7 @@ def check_comparison(folder: Path, permitted: Sequence[str]) -> str:
 
 def compared_answer(found: Compared) -> ComparedAnswer:
     result = found.comparison
-    arms = tuple(
-        ArmAnswer(
-            sanitize_text(cell.problem),
-            cell.arm,
-            cell.counted,
-            cell.planned,
-            cell.successes,
-            cell.mean,
-            cell.least,
-            cell.interval,
-        )
-        for cell in result.cells
-    )
+    arms = tuple(map(_arm_answer, result.cells))
     troubles = foreign_lines([f"{folder.name}: {error}" for folder, error in found.troubles])
     runs = tuple(str(found.folder / RUNS / run.planned.place) for run in result.runs)
     waiting = tuple(str(path) for path, error in found.troubles if isinstance(error, WaitingForModel))
@@ -86,6 +75,11 @@ def compared_answer(found: Compared) -> ComparedAnswer:
     ]
     told_lines = foreign_lines(told), troubles, runs, foreign_lines(lines)
     return ComparedAnswer(str(found.folder), arms, *told_lines, waiting)
+
+
+def _arm_answer(cell: ComparisonCell) -> ArmAnswer:
+    counts = cell.counted, cell.planned, cell.successes
+    return ArmAnswer(sanitize_text(cell.problem), cell.arm, *counts, cell.mean, cell.least, cell.interval)
 
 
 def _next_step(found: Compared, waiting: Sequence[str]) -> str:
@@ -104,11 +98,9 @@ def _arm_line(arm: ArmAnswer) -> str:
     return f"{head}, {arm.successes} of them faster; mean {arm.mean:.2f}×{span}, verified{worst}"
 
 
-# -- The process that does one piece of long work for the server: it is told what on its first line, says
+# The process that does one piece of long work for the server: it is told what on its first line, says
 # how it gets on in lines of JSON, and stops, as by Ctrl-C, when whoever started it closes its input or is
 # gone.
-
-
 Listener = Callable[[tunesmith.ProgressUpdate], None]
 
 
@@ -172,52 +164,27 @@ class Reporter:
 
 
 def run_check_job(order: WorkOrder, listener: Listener) -> WorkLine:
-    done = tunesmith.check(
-        order.target,
-        template=order.template,
-        device=order.device,
-        seed=order.seed,
-        sanitize=order.sanitize,
-        listener=listener,
-    )
-    return WorkLine(checked=check_answer(done))
+    check = partial(tunesmith.check, order.target, template=order.template, device=order.device)
+    return WorkLine(checked=check_answer(check(seed=order.seed, sanitize=order.sanitize, listener=listener)))
 
 
 def run_tune_job(order: WorkOrder, listener: Listener) -> WorkLine:
     assert order.out is not None, "the server chooses the folder, so that it can name it"
     budget = tunesmith.Budget(evals=order.evals, seconds=order.seconds, rounds=order.rounds)
-    run = tunesmith.tune(
-        order.target,
-        template=order.template,
-        device=order.device,
-        model=order.model or "",
-        budget=budget,
-        seed=order.seed,
-        out=order.out,
-        runs=str(Path(order.out).parent),
-        wait=False,
-        listener=listener,
-    )
-    return WorkLine(run=_answer_with_requests(run))
+    place = partial(tunesmith.tune, order.target, out=order.out, runs=str(Path(order.out).parent), wait=False)
+    given = partial(place, template=order.template, device=order.device, seed=order.seed)
+    return WorkLine(run=run_with_requests(given(model=order.model or "", budget=budget, listener=listener)))
 
 
 def run_resume_job(order: WorkOrder, listener: Listener) -> WorkLine:
     model = check_run(Path(order.target), order.permitted)
-    return WorkLine(
-        run=_answer_with_requests(tunesmith.resume(order.target, model=model, wait=False, listener=listener))
-    )
+    run = tunesmith.resume(order.target, model=model, wait=False, listener=listener)
+    return WorkLine(run=run_with_requests(run))
 
 
 def run_profile_job(order: WorkOrder, listener: Listener) -> WorkLine:
-    page = tunesmith.profile(
-        order.target,
-        template=order.template,
-        config=order.config,
-        workloads=order.workloads,
-        device=order.device,
-        out=order.out,
-        listener=listener,
-    )
+    given = partial(tunesmith.profile, order.target, template=order.template, device=order.device)
+    page = given(config=order.config, workloads=order.workloads, out=order.out, listener=listener)
     return WorkLine(profile=profile_answer(page))
 
 
@@ -225,25 +192,18 @@ def run_compare_job(order: WorkOrder, listener: Listener) -> WorkLine:
     if not order.problems:
         model = check_comparison(Path(order.target), order.permitted)
         found = tunesmith.resume_comparison(order.target, model=model, wait=False, listener=listener)
-    else:
-        assert order.out is not None, "the server chooses the folder, so that it can name it"
-        check_comparison(Path(order.out), order.permitted)  # the same one may have been begun there
-        found = tunesmith.compare(
-            list(order.problems),
-            strategies=order.strategies,
-            repeats=order.repeats,
-            device=order.device,
-            model=order.model or "",
-            budget=tunesmith.Budget(evals=order.evals, seconds=order.seconds, rounds=order.rounds),
-            seed=order.seed,
-            out=order.out,
-            wait=False,
-            listener=listener,
-        )
-    return WorkLine(compared=compared_answer(found))
+        return WorkLine(compared=compared_answer(found))
+    assert order.out is not None, "the server chooses the folder, so that it can name it"
+    check_comparison(Path(order.out), order.permitted)  # the same one may have been begun there
+    budget = tunesmith.Budget(evals=order.evals, seconds=order.seconds, rounds=order.rounds)
+    each = partial(tunesmith.compare, list(order.problems), budget=budget, seed=order.seed, wait=False)
+    given = partial(each, strategies=order.strategies, repeats=order.repeats, device=order.device)
+    return WorkLine(
+        compared=compared_answer(given(model=order.model or "", out=order.out, listener=listener))
+    )
 
 
-def _answer_with_requests(run: tunesmith.Run) -> RunAnswer:
+def run_with_requests(run: tunesmith.Run) -> RunAnswer:
     return run_answer(run, [request.name for request in open_requests(run.folder)])
 
 
@@ -266,7 +226,7 @@ def execute_order(order: WorkOrder, reporter: Reporter) -> WorkLine:
         if order.kind == "compare":
             hint = f"go on with it with the tool compare: resume={error.where}"
             return WorkLine(ended="cancelled", error=sanitize_text(str(error)), hint=sanitize_text(hint))
-        run = _answer_with_requests(tunesmith.load_run(error.where)) if error.where else None
+        run = run_with_requests(tunesmith.load_run(error.where)) if error.where else None
         hint = "go on with it with the tool resume"
         return WorkLine(ended="cancelled", run=run, error=sanitize_text(str(error)), hint=hint)
     except KeyboardInterrupt:
@@ -274,8 +234,7 @@ def execute_order(order: WorkOrder, reporter: Reporter) -> WorkLine:
     except TunesmithError as error:
         return WorkLine(ended="failed", error=sanitize_text(str(error)), hint=sanitize_text(error.hint or ""))
     except MemoryError:
-        error_text, hint = "this machine ran out of memory", "choose smaller sizes"
-        return WorkLine(ended="failed", error=error_text, hint=hint)
+        return WorkLine(ended="failed", error="this machine ran out of memory", hint="choose smaller sizes")
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         return WorkLine(ended="failed", error=sanitize_text(f"{name}{error.strerror or error}"))
@@ -321,9 +280,6 @@ def run_job_worker() -> None:
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
 
-
-if __name__ == "__main__":
-    run_job_worker()
 
 PATIENCE = 20.0  # seconds that work which was asked to end may take to clean up
 _SAID = 12  # lines of progress that are kept
@@ -405,6 +361,10 @@ class Job:
         )
 
 
+def _empty_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tunesmith-mcp-", ignore_cleanup_errors=True)
+
+
 @dataclass
 class Jobs:
     """Those of one server. One has the device at a time: measured side by side they would disturb each
@@ -416,12 +376,7 @@ class Jobs:
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1), init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     # Its processes are nowhere where somebody's settings or modules lie.
-    _nowhere: tempfile.TemporaryDirectory[str] = field(
-        default_factory=lambda: tempfile.TemporaryDirectory(
-            prefix="tunesmith-mcp-", ignore_cleanup_errors=True
-        ),
-        init=False,
-    )
+    _nowhere: tempfile.TemporaryDirectory[str] = field(default_factory=_empty_folder, init=False)
 
     @property
     def nowhere(self) -> str:
@@ -459,9 +414,8 @@ class Jobs:
         if handle not in self._jobs:
             known = ", ".join(self._jobs) or "none"
             hint = "look at a run by its folder: status with run; an unfinished one goes on with resume"
-            raise BadInput(
-                f"a handle is what tune and its like return; got {handle!r}, known: {known}", hint=hint
-            )
+            fault = f"a handle is what tune and its like return; got {handle!r}, known: {known}"
+            raise BadInput(fault, hint=hint)
         return self._jobs[handle]
 
     def of_run(self, folder: Path) -> Job | None:
@@ -481,3 +435,7 @@ class Jobs:
             except subprocess.TimeoutExpired:
                 job.process.terminate()
         self._nowhere.cleanup()
+
+
+if __name__ == "__main__":
+    run_job_worker()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio
 import anyio.to_thread
@@ -38,7 +38,8 @@ INSTRUCTIONS = (
 )
 METHOD = "method.md"
 _ASKS_IN_RESULTS = "2026-07-28"  # from this version on the client is asked by what a call returns
-_FORMS = {"md": "text/markdown", "json": "application/json", "html": "text/html"}
+ReportForm = Literal["md", "json", "html"]
+_FORMS: dict[ReportForm, str] = {"md": "text/markdown", "json": "application/json", "html": "text/html"}
 
 
 class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here when types are checked
@@ -47,10 +48,10 @@ class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here 
     desk: Desk | None = None
 
     async def list_resources(self) -> list[Resource]:
-        own: list[Resource] = await super().list_resources()
+        ours: list[Resource] = await super().list_resources()
         folders = self.desk.listed() if self.desk is not None else ()
         found = await anyio.to_thread.run_sync(tools.run_files, folders)
-        return [*own, *(one for run, files in found for one in _of_run(run, files))]
+        return [*ours, *(one for run, files in found for one in _of_run(run, files))]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context | None = None
@@ -60,9 +61,8 @@ class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here 
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
-            return error_result(
-                f"a bug in Tunesmith: the tool {name} failed: {error.__cause__}", "please report it"
-            )
+            fault = f"a bug in Tunesmith: the tool {name} failed: {error.__cause__}"
+            return error_result(fault, "please report it")
         except ToolError as error:
             cause = error.__cause__
             if not isinstance(cause, ValidationError):
@@ -70,7 +70,7 @@ class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here 
             faults = [_fault_text(fault) for fault in cause.errors(include_url=False)]
             return error_result(f"{name}: {'; '.join(faults)}", "call it again with arguments of its schema")
 
-    async def _unknown(self, name: str, arguments: dict[str, Any]) -> CallToolResult | None:
+    async def _unknown(self, name: str, arguments: Iterable[str]) -> CallToolResult | None:
         """The SDK leaves out what a tool does not know: who meant a budget by it would get another."""
         known = [one.input_schema["properties"] for one in await self.list_tools() if one.name == name]
         if known and (unknown := [sanitize_text(own, 100) for own in arguments if own not in known[0]]):
@@ -114,47 +114,39 @@ def tune_kernel(
     return method() + begin
 
 
-# -- resources of runs -------------------------------------------------------------------------------------
-
-
 def _add_resources(server: AgentServer, desk: Desk) -> None:
     """Of any run in a folder that the client names; `run` is its path, percent-encoded."""
     # Paths are checked by ours, which also follows links.
     own = ResourceSecurity(exempt_params={"run", "file"})
 
-    def add(address: str, mime: str, title: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        register: Callable[[Callable[..., Any]], Callable[..., Any]] = server.resource(
-            f"tunesmith://runs/{{run}}/{address}", name=address, title=title, mime_type=mime, security=own
-        )
-        return register
+    def add(address: str, mime: str, title: str, read: Callable[..., Any]) -> None:
+        address_of_run = f"tunesmith://runs/{{run}}/{address}"
+        how = server.resource(address_of_run, name=address, title=title, mime_type=mime, security=own)
+        how(read)
 
-    def adds_report(form: str, mime: str) -> None:
+    def adds_report(form: ReportForm, mime: str) -> None:
         async def report(run: str, context: Context) -> str | InputRequiredResult:
-            return await _read_run_resource(desk, context, run, lambda folder: _report_text(folder, form))
+            return await _read_run_resource(desk, context, run, lambda f: tunesmith.load_run(f).report(form))
 
-        add(f"report.{form}", mime, f"The report of a run, as {form}")(report)
+        add(f"report.{form}", mime, f"The report of a run, as {form}", report)
 
     for form, mime in _FORMS.items():
         adds_report(form, mime)
 
     async def kernel(run: str, file: str, context: Context) -> str | InputRequiredResult:
-        return await _read_run_resource(
-            desk, context, run, lambda folder: _delivered_kernel_text(folder, file)
-        )
+        return await _read_run_resource(desk, context, run, lambda f: _delivered_kernel_text(f, file))
 
     async def request(run: str, name: str, context: Context) -> str | InputRequiredResult:
-        return await _read_run_resource(desk, context, run, lambda folder: _open_request_text(folder, name))
+        return await _read_run_resource(desk, context, run, lambda f: _open_request_text(f, name))
 
-    add("kernels/{file}", "text/plain", "A file that a run delivered")(kernel)
-    add("requests/{name}", "text/markdown", "A request that waits for a reply")(request)
+    add("kernels/{file}", "text/plain", "A file that a run delivered", kernel)
+    add("requests/{name}", "text/markdown", "A request that waits for a reply", request)
 
 
 def _of_run(run: Path, files: Sequence[str]) -> Iterator[Resource]:
     for form, mime in _FORMS.items():
-        title = f"The report of {sanitize_text(run.name)}, as {form}"
-        yield Resource(
-            uri=resource_uri(run, f"report.{form}"), name=f"report.{form}", title=title, mime_type=mime
-        )
+        title, name = f"The report of {sanitize_text(run.name)}, as {form}", f"report.{form}"
+        yield Resource(uri=resource_uri(run, name), name=name, title=title, mime_type=mime)
     for file in files:
         title, name = f"What {sanitize_text(run.name)} delivered", sanitize_text(file)
         yield Resource(uri=resource_uri(run, "kernels", file), name=name, title=title, mime_type="text/plain")
@@ -189,11 +181,6 @@ async def _request_roots(context: Context) -> ListRootsResult | InputRequiredRes
     return answered if isinstance(answered, ListRootsResult) else ListRootsResult.model_validate(answered)
 
 
-def _report_text(folder: Path, form: str) -> str:
-    run = tunesmith.load_run(folder)
-    return run.report("json" if form == "json" else "html" if form == "html" else "md")
-
-
 def _delivered_kernel_text(folder: Path, file: str) -> str:
     delivered = tunesmith.load_run(folder).result.tuned
     if f"tuned/{file}" not in delivered:
@@ -210,9 +197,6 @@ def _open_request_text(folder: Path, name: str) -> str:
         if request.name == name:
             return sanitize_text(mailbox.text_of(request), LONGEST_TEXT)
     raise BadInput(f"there is no open request {name!r}", where=str(folder), hint="ask with next_request")
-
-
-# -- serving -----------------------------------------------------------------------------------------------
 
 
 def serve_mcp(
@@ -238,10 +222,7 @@ def _run_server(desk: Desk, http: Callable[[Any], None] | None) -> None:
         http(server)
 
 
-# -- HTTP on loopback: who does not know the token is refused, and so is a request for another host or
-# from another origin.
-
-
+# HTTP on loopback: who does not know the token is refused, and so is a request for another host or origin.
 PATH = "/mcp"
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -286,7 +267,6 @@ def serve_http(server: Any, port: int, token: str, tell: Callable[[str], None]) 
     with open_listener(port) as listening:
         own = listening.getsockname()[1]
         tell(f"http://{HOST}:{own}{PATH}")
-        config = uvicorn.Config(
-            build_http_app(server, own, token), log_level="warning", access_log=False, lifespan="on"
-        )
+        app = build_http_app(server, own, token)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")
         anyio.run(uvicorn.Server(config).serve, [listening])

@@ -41,21 +41,17 @@ from tunesmith.plugins.mcp.answers import (
     RunAnswer,
     TemplateAnswer,
     kernel_answers,
-    run_answer,
     sanitize_text,
     template_answer,
 )
-from tunesmith.plugins.mcp.folders import ClientFolders, allowed_folders, open_requests
-from tunesmith.plugins.mcp.jobs import Job, Jobs, WorkOrder
+from tunesmith.plugins.mcp.folders import ClientFolders, allowed_folders
+from tunesmith.plugins.mcp.jobs import Job, Jobs, WorkOrder, run_with_requests
 from tunesmith.problem.device import is_source_name
 from tunesmith.run.folder import JOURNAL
-from tunesmith.session import check
+from tunesmith.session import check as problem_files
 from tunesmith.session.problems import PROBLEM_FILE, read_text, readable_folders
 
-# -- How tools are called: what they are given and in which words, what they answer, and errors as
-# sentences.
-
-
+# How tools are called: what they are given and in which words, what they answer, and errors as sentences.
 MOST_WAIT = 3600.0
 _P = ParamSpec("_P")
 
@@ -115,9 +111,7 @@ async def in_thread(folders: ClientFolders, call: Callable[[], Any]) -> Any:
         return await anyio.to_thread.run_sync(call)
 
 
-# -- What is there: sources, problems and runs below the folders of a client, and what they tell unbuilt.
-
-
+# What is there: sources, problems and runs below the folders of a client, and what they tell unbuilt.
 MOST_FOUND = 100  # of each kind
 MOST_LISTED = 20  # runs whose reports and kernels are listed
 DEEPEST = 4
@@ -131,7 +125,7 @@ def inspect_path(path: Path | None, folders: Sequence[Path], entry: str | None) 
     if path is None:
         found = tunesmith.devices()
         devices = tuple(f"{d.backend} {d.id}: {d.name}" for d in found.devices)
-        return _inspect_folders("", folders, named, devices, found.troubles)
+        return _inspect_folders("", folders, named, devices, *found.troubles)
     if path.is_file() and path.name != PROBLEM_FILE:
         source = tunesmith.explain_file(path, entry=entry)
         notes = (source.missing,) if source.missing else ()
@@ -150,29 +144,23 @@ def inspect_path(path: Path | None, folders: Sequence[Path], entry: str | None) 
 
 
 def _inspect_folders(
-    path: str,
-    roots: Sequence[Path],
-    named: tuple[str, ...],
-    devices: tuple[str, ...] = (),
-    notes: tuple[str, ...] = (),
+    path: str, roots: Sequence[Path], named: tuple[str, ...], devices: Sequence[str] = (), *notes: str
 ) -> InspectAnswer:
-    problems: list[str] = []
-    runs: list[str] = []
-    kernels: list[str] = []
+    found: dict[str, list[str]] = {"problems": [], "runs": [], "sources": []}
     for folder, files in _walk_folders(roots):
         if JOURNAL in files:
-            runs.append(str(folder))
+            found["runs"].append(str(folder))
         elif PROBLEM_FILE in files:
-            problems.append(str(folder))
+            found["problems"].append(str(folder))
         else:
-            kernels += [str(folder / name) for name in files if is_source_name(name)]
-    cut_off = [len(found) - MOST_FOUND for found in (problems, runs, kernels)]
+            found["sources"] += [str(folder / name) for name in files if is_source_name(name)]
+    cut_off = [len(each) - MOST_FOUND for each in found.values()]
     more = tuple(f"{format_count(left, 'path')} more of a kind" for left in cut_off if left > 0)
-    found = (tuple(map(sanitize_text, sorted(each)[:MOST_FOUND])) for each in (problems, runs, kernels))
-    own_problems, own_runs, own_kernels = found
-    return InspectAnswer(
-        path, "folder", named, (), own_problems, own_runs, own_kernels, devices, (*notes, *more)
+    problems, runs, sources = (
+        tuple(map(sanitize_text, sorted(each)[:MOST_FOUND])) for each in found.values()
     )
+    told = tuple(devices), (*notes, *more)
+    return InspectAnswer(path, "folder", named, (), problems, runs, sources, *told)
 
 
 def _walk_folders(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
@@ -182,11 +170,8 @@ def _walk_folders(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
         for here, inner, files in islice(os.walk(root), MOST_FOLDERS):
             folder = Path(here)
             is_deep = len(folder.relative_to(root).parts) >= DEEPEST
-            inner[:] = sorted(
-                n for n in inner if not n.startswith(".") and n not in _PASSED_OVER and _is_text(n)
-            )
-            if is_deep or JOURNAL in files:
-                inner.clear()
+            looked = [n for n in filter(_is_text, inner) if n[0] != "." and n not in _PASSED_OVER]
+            inner[:] = [] if is_deep or JOURNAL in files else sorted(looked)
             yield folder, sorted(filter(_is_text, files))
 
 
@@ -217,22 +202,8 @@ def _delivered_files(tuned: Path) -> tuple[str, ...]:
     return tuple(filter(_is_text, names))[:MOST_FOUND]
 
 
-def draft_problem_folder(
-    kernel: Path, folder: Path, entry: str | None, defines: Sequence[str]
-) -> DraftAnswer:
-    made = check.write_problem_draft(kernel, folder, entry, check.given_defines(defines))
-    text = sanitize_text(read_text(made.folder / PROBLEM_FILE), LONGEST_TEXT)
-    return DraftAnswer(str(made.folder), made.files, made.fills, text)
-
-
-def expert_template(
-    problem: Path, moves: Sequence[str] | None, out: Path | None, device: str | None
-) -> TemplateAnswer:
-    return template_answer(tunesmith.write_template(problem, moves=moves, out=out, device=device))
-
-
 def kept_template(run: Path, winner: bool, out: Path | None) -> TemplateAnswer:
-    found = check.write_kept(run, winner, (), out)
+    found = problem_files.write_kept(run, winner, (), out)
     if len(found.texts) > 1:
         fault = f"{len(found.texts)} templates won: {', '.join(found.texts)}"
         raise BadInput(fault, where=str(run), hint="read them in the run's folder")
@@ -241,8 +212,7 @@ def kept_template(run: Path, winner: bool, out: Path | None) -> TemplateAnswer:
 
 
 def run_at(folder: Path) -> RunAnswer:
-    run = tunesmith.load_run(folder)
-    return run_answer(run, [request.name for request in open_requests(folder)])
+    return run_with_requests(tunesmith.load_run(folder))
 
 
 def inspect_lines(found: InspectAnswer) -> list[str]:
@@ -274,17 +244,14 @@ class Desk:
     _named: ClientFolders | None = None  # as the one client named them last
 
     def folders(self, roots: ListRootsResult | None) -> ClientFolders:
-        self._named = allowed_folders(
-            None if roots is None else [str(root.uri) for root in roots.roots], self.bounds
-        )
+        named = [str(root.uri) for root in roots.roots] if roots is not None else None
+        self._named = allowed_folders(named, self.bounds)
         return self._named
 
     def listed(self) -> tuple[Path, ...]:
         """The folders whose runs are listed: who asks for a list cannot be asked for its folders first."""
         known = self._named if self.has_one_client else None
         return (known or allowed_folders(None, self.bounds)).folders
-
-    # -- before anything is run ------------------------------------------------------------------------
 
     @report_errors
     async def inspect(
@@ -316,13 +283,18 @@ class Desk:
         of the kernel knows: edit problem.toml and reference.py there, then check."""
         folders = self.folders(roots)
         source, out = folders.inside(kernel), folders.inside(folder)
-        found = await in_thread(
-            folders, functools.partial(draft_problem_folder, source, out, entry, defines or ())
-        )
+
+        def write() -> DraftAnswer:
+            made = problem_files.write_problem_draft(
+                source, out, entry, problem_files.given_defines(defines or ())
+            )
+            text = sanitize_text(read_text(made.folder / PROBLEM_FILE), LONGEST_TEXT)
+            return DraftAnswer(str(made.folder), made.files, made.fills, text)
+
+        found = await in_thread(folders, write)
+        written = f"wrote {', '.join(found.files)} in {found.folder}"
         places = f'{found.fills} places say "FILL": edit problem.toml in {found.folder}, then check'
-        return tool_result(
-            found, [f"wrote {', '.join(found.files)} in {found.folder}", places, found.problem]
-        )
+        return tool_result(found, [written, places, found.problem])
 
     @report_errors
     async def explain(
@@ -332,9 +304,8 @@ class Desk:
         built or run."""
         folders = self.folders(roots)
         path = folders.inside(problem)
-        found = answers.explain_answer(
-            await in_thread(folders, lambda: tunesmith.explain(path, device=device))
-        )
+        explained = await in_thread(folders, lambda: tunesmith.explain(path, device=device))
+        found = answers.explain_answer(explained)
         lines = [*found.reading, f"moves that apply on {found.device}:", *answers.move_lines(found.moves)]
         lines += ["moves that do not:", *answers.move_lines(found.refused)] if found.refused else []
         return tool_result(found, [*lines, *(f"note: {note}" for note in found.notes)])
@@ -352,15 +323,15 @@ class Desk:
         """The expert's template of a problem's kernel, or the one that won in a run. Nothing is run."""
         folders = self.folders(roots)
         path, file = folders.inside(target), folders.inside(out) if out else None
-        if (path / JOURNAL).is_file():
-            make = functools.partial(kept_template, path, winner, file)
-        else:
-            make = functools.partial(expert_template, path, moves, file, device)
+
+        def make() -> TemplateAnswer:
+            if (path / JOURNAL).is_file():
+                return kept_template(path, winner, file)
+            return template_answer(tunesmith.write_template(path, moves=moves, out=file, device=device))
+
         found = await in_thread(folders, make)
         lines = [found.template or f"there is no template: {found.why_none}", *found.notes]
         return tool_result(found, [*lines, *([f"wrote {found.file}"] if found.file else [])])
-
-    # -- jobs ------------------------------------------------------------------------------------------
 
     @report_errors
     async def check(
@@ -508,12 +479,7 @@ class Desk:
         path = folders.inside(run)
         found: RunAnswer = await in_thread(folders, lambda: run_at(path))
         job = self.jobs.of_run(path)
-        own = job.answer() if job is not None else None
-        if own is not None:
-            return _job_answer(replace(own, run=found))
-        return _job_answer(JobAnswer("", "run", found.state, found.seconds, found.evaluations, run=found))
-
-    # -- results ---------------------------------------------------------------------------------------
+        return _job_answer(replace(job.answer(), run=found) if job is not None else _answer_of_run(found))
 
     @report_errors
     async def diff(
@@ -548,11 +514,8 @@ class Desk:
         delivered = f"{value.kernels} of {value.winners} tuned kernels"
         lines = [f"exported {value.problem} for {value.target}: {delivered}, in {value.folder}"]
         lines += [f"not delivered: {why}" for why in value.left_out]
-        return tool_result(
-            value, [*lines, *(f"note: {note}" for note in value.notes), ", ".join(value.files)]
-        )
-
-    # -- the client as the model -----------------------------------------------------------------------
+        lines += [f"note: {note}" for note in value.notes]
+        return tool_result(value, [*lines, ", ".join(value.files)])
 
     @report_errors
     async def next_request(self, roots: Roots, run: RunPath) -> Annotated[CallToolResult, RequestAnswer]:
@@ -565,7 +528,7 @@ class Desk:
             value = RequestAnswer(str(path), "", "", "", "")
             return tool_result(value, ["no request is open: look at the run with status"])
         first, names = waiting[0], tuple(request.name for request in waiting)
-        text = answers.sanitize_text(mailbox.text_of(first), answers.LONGEST_TEXT)
+        text = sanitize_text(mailbox.text_of(first), LONGEST_TEXT)
         value = RequestAnswer(str(path), first.name, first.role, first.expects, text, names)
         return tool_result(value, [f"request {first.name}; hand in the answer with reply", text])
 
@@ -585,11 +548,8 @@ class Desk:
         order = self._order("resume", folders, str(path))
         await in_thread(folders, lambda: mailbox.hand_in(path, request, text))
         if await in_thread(folders, lambda: mailbox.open_requests(path)):
-            found: RunAnswer = await in_thread(folders, lambda: run_at(path))
-            return _job_answer(JobAnswer("", "run", found.state, found.seconds, found.evaluations, run=found))
+            return _job_answer(_answer_of_run(await in_thread(folders, lambda: run_at(path))))
         return await self._work(order, wait_seconds, context)
-
-    # -- how jobs are begun and followed ---------------------------------------------------------------
 
     def _order(
         self,
@@ -629,6 +589,10 @@ def _progress_line(job: Job) -> str:
     return f"{job.handle}: {job.last.evaluations} evaluations{best}; {job.said[-1] if job.said else ''}"
 
 
+def _answer_of_run(run: RunAnswer) -> JobAnswer:
+    return JobAnswer("", "run", run.state, run.seconds, run.evaluations, run=run)
+
+
 def _job_answer(value: JobAnswer) -> CallToolResult:
     return tool_result(value, answers.job_lines(value), failed=value.state == "failed")
 
@@ -637,21 +601,16 @@ def _next_run(folders: ClientFolders, problem: Path, name: str) -> Path:
     """The first free folder beside the earlier runs of its root."""
     root = folders.root_of(problem) / RUNS
     plain_name = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
-    taken = [int(p.name.rpartition("-")[2]) for p in root.glob(f"{plain_name}-*") if _is_numbered(p.name)]
+    numbers = (path.name.rpartition("-")[2] for path in root.glob(f"{plain_name}-*"))
+    taken = [int(number) for number in numbers if number.isdecimal() and len(number) < 9]
     return folders.inside(str(root / f"{plain_name}-{max([0, *taken]) + 1}"))
-
-
-def _is_numbered(name: str) -> bool:
-    number = name.rpartition("-")[2]
-    return number.isdecimal() and len(number) < 9
 
 
 def add_tools(server: Any, desk: Desk) -> None:
     """All of them, with what clients may know of each before they call it."""
     reading: list[Any] = [desk.inspect, desk.explain, desk.status, desk.diff, desk.next_request, desk.wait]
     writing: list[Any] = [desk.draft, desk.check, desk.template, desk.tune, desk.resume, desk.profile]
-    writing.append(desk.compare)
-    for tool in [*reading, *writing, desk.cancel, desk.export, desk.reply]:
+    for tool in [*reading, *writing, desk.compare, desk.cancel, desk.export, desk.reply]:
         is_reading = tool in reading
         hints = ToolAnnotations(read_only_hint=is_reading, destructive_hint=False, open_world_hint=False)
         server.add_tool(tool, annotations=hints)

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from tunesmith.base.errors import BadInput
 from tunesmith.cli import console
+
+INSTALL = "pip install 'tunesmith[watch]'"
 
 
 def watch(
@@ -19,7 +22,12 @@ def watch(
     as_json: console.AsJson = False,
 ) -> None:
     """Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint."""
-    from tunesmith.plugins.watch import server
+    try:
+        from tunesmith.plugins.watch import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise BadInput(f"there is no {error.name} here, which serves the pages", hint=INSTALL) from error
     from tunesmith.run.config import resolve_config
 
     def told(address: str) -> None:

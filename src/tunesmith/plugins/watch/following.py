@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -21,7 +21,7 @@ from tunesmith.base.text import sha256_hex
 from tunesmith.problem.device import Device
 from tunesmith.run import journal
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Event, Recorded, Replied, Requested, Started
+from tunesmith.run.events import Event, Replied, Requested, Started
 from tunesmith.run.folder import FLEET, JOURNAL, LOCK, PLAN, FolderInbox, FolderTexts, RunFolder
 from tunesmith.run.journal import broken_rule, decode_line, template_mismatch, with_long_texts
 from tunesmith.run.progress import Standing, current_standing
@@ -30,10 +30,7 @@ from tunesmith.run.talk import not_taken
 from tunesmith.session.problems import templates_of
 from tunesmith.session.result import Run, as_it_stands, run_of
 
-# -- What the server may take of a processor while it looks on at runs: what it takes is paid for by a
-# pause.
-
-
+# What the server may take of a processor while it looks on at runs: what it takes is paid for by a pause.
 Clock = Callable[[], float]
 
 READING = 0.005  # of a processor, for all that the server does while runs are followed
@@ -114,10 +111,7 @@ class FollowedRun:
     """Not for several threads at once."""
 
     def __init__(
-        self,
-        path: Path,
-        clock: Clock = time.monotonic,
-        processor: Clock = time.process_time,
+        self, path: Path, clock: Clock = time.monotonic, processor: Clock = time.process_time
     ) -> None:
         self.path = path
         self._clock, self._processor = clock, processor
@@ -149,7 +143,7 @@ class FollowedRun:
         if live and self._state.stopped is None:
             since = max(0.0, time.time() - self._zero - self._state.elapsed)
         asked = not_taken(FolderInbox(self.path).waiting(), self._state) if live else ()
-        words = tuple(_instruction_line(i.what, i.text) for i in asked)
+        words = tuple(f"{one.what} {one.text}".strip() for one in asked)
         return RunSeen(self._state, live, since, self._is_behind, words, self._fault)
 
     def report(self, seen: RunSeen) -> Run:
@@ -221,7 +215,8 @@ class FollowedRun:
         place = self._state.events
         try:
             record, before = decode_line(line)
-            record = self._whole(record)
+            if isinstance(record.event, (Requested, Replied)):  # their texts stand beside the journal
+                record = replace(record, event=with_long_texts(record.event, self._texts.get))
             fault = "it is not the next" if record.number != place else broken_rule(self._state, record)
             if fault is None:
                 self._state = apply_record(self._state, record)
@@ -235,22 +230,10 @@ class FollowedRun:
         if fault is not None:
             self._fault = f"event {place} of the journal cannot be meant: {fault}"
 
-    def _whole(self, record: Recorded) -> Recorded:
-        """With the texts of models that stand beside the journal."""
-        if isinstance(record.event, (Requested, Replied)):
-            return replace(record, event=with_long_texts(record.event, self._texts.get))
-        return record
 
-
-def _instruction_line(what: str, text: str) -> str:
-    return f"{what} {text}".strip()
-
-
-# -- The runs and comparisons below a folder, as far as an index needs to know them.
-
-
+# The runs and comparisons below a folder, as far as an index needs to know them.
 RunStatus = Literal["live", "finished", "stopped", "unreadable"]
-STATUSES: tuple[RunStatus, ...] = ("live", "finished", "stopped", "unreadable")
+STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 LONGEST_LINE = 1 << 24  # bytes of a journal's first line
 LONGEST_TEXT = 1_000_000  # bytes that are read of what a comparison says, and of a picture
 MOST_PICTURES = 8
@@ -313,16 +296,13 @@ class RunsBelow:
 
     def runs(self) -> tuple[FoundRun, ...]:
         """The newest first."""
-        known = {}
-        for path, comparison in self._paths():
-            key, found = self._looked(path, comparison)
-            known[key] = found
-        self._known = known
-        return tuple(sorted(known.values(), key=lambda run: (-run.changed, run.name)))
+        self._known = dict(self._look_at(path, comparison) for path, comparison in self._paths())
+        return tuple(sorted(self._known.values(), key=lambda run: (-run.changed, run.name)))
 
     def comparisons(self) -> tuple[FoundComparison, ...]:
-        found = [FoundComparison(path.name, _modified_time(path / PLAN)) for path in self._folders(self.root)
-                 if (path / PLAN).is_file() and self._is_served(path.name)]  # fmt: skip
+        served = [p for p in self._folders(self.root) if not self._only or p.name == self._only.split("/")[0]]
+        plans = [path / PLAN for path in served if (path / PLAN).is_file()]
+        found = [FoundComparison(plan.parent.name, _modified_time(plan)) for plan in plans]
         return tuple(sorted(found, key=lambda one: (-one.changed, one.name)))
 
     def run(self, name: str) -> Path | None:
@@ -347,9 +327,6 @@ class RunsBelow:
                 with contextlib.suppress(OSError):
                     found[file.name] = read_plain(file, LONGEST_TEXT)
         return found
-
-    def _is_served(self, name: str) -> bool:
-        return not self._only or name == self._only.split("/")[0]
 
     def _paths(self) -> Iterator[tuple[Path, str]]:
         """Runs, and the comparison or fleet that each is part of."""
@@ -380,7 +357,7 @@ class RunsBelow:
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
-    def _looked(self, path: Path, comparison: str) -> tuple[tuple[str, int, int, bool], FoundRun]:
+    def _look_at(self, path: Path, comparison: str) -> tuple[tuple[str, int, int, bool], FoundRun]:
         name, journal = self._name(path), path / JOURNAL
         is_live = is_locked(path / LOCK)
         try:
@@ -409,9 +386,8 @@ def _read_run_entry(path: Path, name: str, comparison: str, changed: float, is_l
     if not isinstance(event, Started):
         return FoundRun(name, "live" if is_live else "unreadable", changed, comparison=comparison)
     settings, brief = event.settings, None if is_live else _read_brief(path / "report.json")
-    how = f"{settings.strategy}, search {settings.search}" + (
-        f", {settings.models}" if settings.models else ""
-    )
+    asked = f", {settings.models}" if settings.models else ""
+    how = f"{settings.strategy}, search {settings.search}{asked}"
     is_finished = brief is not None and brief.finished
     return FoundRun(
         name,
@@ -420,13 +396,9 @@ def _read_run_entry(path: Path, name: str, comparison: str, changed: float, is_l
         event.problem[:MOST_NAME],
         event.device.name[:MOST_NAME],
         how[:MOST_NAME],
-        _run_outcome(brief) if brief is not None and is_finished else "",
+        brief.headline if brief is not None and is_finished else "",
         comparison,
     )
-
-
-def _run_outcome(brief: _Brief) -> str:
-    return brief.headline
 
 
 def _read_brief(path: Path) -> _Brief | None:

@@ -55,9 +55,7 @@ class Door:
         return None if self.is_token(token) else OPEN_IT
 
 
-# -- Where our servers listen: on the loopback, and nowhere else.
-
-
+# Where our servers listen: on the loopback, and nowhere else.
 HOST = "127.0.0.1"
 
 

@@ -26,12 +26,12 @@ from tunesmith.run.rounds import BY_SEARCH
 MOST_LISTED = 500  # runs of an index
 MOST_ASKED = 8  # of what was asked of a run, the last
 LONGEST = 300
+_FIGURES = {"status": "this run is", "phase": "what it is doing", "clock": "it has been at work"}
+_ROWS = {"doing": "At the device", "progress": "Done", "best": "Best so far", "left": "Still to come"}
 _LISTS = {
-    "queue": "Next at the device",
-    "floors": "The best so far, and how far the floor is",
-    "budgets": "Budget",
-    "asked": "What was asked of it",
-}
+    "queue": "Next at the device", "floors": "The best so far, and how far the floor is",
+    "budgets": "Budget", "asked": "What was asked of it",
+}  # fmt: skip
 _WHAT = {"stop": "Stop after this batch", "finish": "Finish now", "hint": "Try this configuration"}
 
 
@@ -60,9 +60,8 @@ class LiveFields:
 def live_fields(seen: RunSeen) -> LiveFields:
     now = seen.now
     if not seen.live and not now.ended:
-        now = replace(
-            now, phase=f"stopped while {now.phase}", doing="", queue=(), queued=0, building=0, left=None
-        )
+        now = replace(now, phase=f"stopped while {now.phase}", doing="", left=None)
+        now = replace(now, queue=(), queued=0, building=0)
     queue = now.queue + ((f"and {now.queued - len(now.queue)} more",) if now.queued > len(now.queue) else ())
     queue += (f"{format_count(now.building, 'build')} on the way",) if now.building else ()
     status = "live" if seen.live and not now.ended else "finished" if now.ended else "stopped"
@@ -70,10 +69,12 @@ def live_fields(seen: RunSeen) -> LiveFields:
         status = "live, stopping"
     if seen.is_behind and not seen.live:  # the page, which is loaded again now, says how it ended
         status, now = "over", replace(now, phase="its last events are being read")
+    # Of events that come faster than they are read.
+    behind = f", {seen.since:.0f} s ago" if seen.is_behind and seen.since >= 1 else ""
     found = LiveFields(
         status=f"{status}; {seen.fault}" if seen.fault else status,
         phase=now.phase,
-        doing=f"{now.doing or 'nothing'}{_as_of(seen)}",
+        doing=f"{now.doing or 'nothing'}{behind}",
         progress=done_text(now),
         best=f"{now.best:.2f}× {BY_SEARCH}: {now.best_config}" if now.best is not None else "none yet",
         left=f"{left_text(now.left)} of searching" if now.left is not None else "not known",
@@ -88,23 +89,14 @@ def live_fields(seen: RunSeen) -> LiveFields:
         live=seen.live and not now.ended,
         events=seen.state.events,
     )
-    return _sanitize_fields(found)
+    return LiveFields(**{name: _sanitize_field(value) for name, value in vars(found).items()})
 
 
-def _as_of(seen: RunSeen) -> str:
-    """Of events that come faster than they are read."""
-    return f", {seen.since:.0f} s ago" if seen.is_behind and seen.since >= 1 else ""
-
-
-def _sanitize_fields(found: LiveFields) -> LiveFields:
-    """Every text as it may be shown: short, and without what acts unseen."""
-
-    def shown(value: Any) -> Any:
-        if isinstance(value, str):
-            return truncate_text(" ".join(strip_controls(value).split()), LONGEST)
-        return tuple(map(shown, value)) if isinstance(value, tuple) else value
-
-    return LiveFields(**{name: shown(value) for name, value in vars(found).items()})
+def _sanitize_field(value: Any) -> Any:
+    """A text as it may be shown: short, and without what acts unseen."""
+    if isinstance(value, str):
+        return truncate_text(" ".join(strip_controls(value).split()), LONGEST)
+    return tuple(map(_sanitize_field, value)) if isinstance(value, tuple) else value
 
 
 def _instruction_lines(seen: RunSeen) -> tuple[str, ...]:
@@ -119,9 +111,6 @@ def _describe_instruction(event: Instructed) -> str:
     return f"{named}: {event.config} is tried" if event.config is not None else f"{named}: taken up"
 
 
-# -- addresses ----------------------------------------------------------------------------------------------
-
-
 def run_url(name: str, token: str, then: str = "") -> str:
     return f"/runs/{quote(name, safe='/')}{then}?{urlencode({TOKEN: token})}"
 
@@ -130,24 +119,15 @@ def index_url(token: str, **filters: str) -> str:
     return f"/?{urlencode({**{k: v for k, v in filters.items() if v}, TOKEN: token})}"
 
 
-# -- the page of a run --------------------------------------------------------------------------------------
-
-
 def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> page.LivePart:
     """`said`: what has come of what was just asked."""
+    reached = {"value": str(min(fields.done, fields.of)), "max": str(fields.of or 1)}
     section = html_element(
         "section",
         html_element("h2", "Now"),
         html_element("p", said, role="status", class_="said", data_field="said"),
         html_element("ul", *_status_figures(fields), class_="figures"),
-        html_element(
-            "progress",
-            fields.progress,
-            value=str(min(fields.done, fields.of)),
-            max=str(fields.of or 1),
-            aria_label="Done",
-            data_field="bar",
-        ),
+        html_element("progress", fields.progress, **reached, aria_label="Done", data_field="bar"),
         html_element("dl", *(part for row in _status_rows(fields) for part in row)),
         html_element("div", *_live_lists(fields), class_="lists"),
         *(_instruction_forms(name, token) if fields.live else []),
@@ -156,29 +136,18 @@ def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> page
         data_live="yes" if fields.live else "",
         data_seconds=str(fields.seconds),
     )  # fmt: skip
-    above = html_element(
-        "p", html_element("a", "All runs", href=index_url(token)), f" / {truncate_text(name, LONGEST)}"
-    )
+    above = html_element("p", _link_to_all(token), f" / {truncate_text(name, LONGEST)}")
     return page.LivePart(above, section, watch_style(), watch_script())
 
 
-def _status_figures(fields: LiveFields) -> list[Markup]:
-    shown = (("status", fields.status), ("phase", fields.phase), ("clock", fields.clock))
-    words = {"status": "this run is", "phase": "what it is doing", "clock": "it has been at work"}
-    return [
-        html_element("li", html_element("strong", text, data_field=key), html_element("span", words[key]))
-        for key, text in shown
-    ]
+def _status_figures(fields: LiveFields) -> Iterable[Markup]:
+    for key, words in _FIGURES.items():
+        shown = html_element("strong", getattr(fields, key), data_field=key)
+        yield html_element("li", shown, html_element("span", words))
 
 
 def _status_rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
-    names = {
-        "doing": "At the device",
-        "progress": "Done",
-        "best": "Best so far",
-        "left": "Still to come",
-    }
-    for key, title in names.items():
+    for key, title in _ROWS.items():
         yield html_element("dt", title), html_element("dd", getattr(fields, key), data_field=key)
 
 
@@ -199,13 +168,12 @@ def _instruction_forms(name: str, token: str) -> list[Markup]:
         html_element("input", name="text", maxlength=str(LONGEST_HINT), placeholder="BLOCK=128 VEC=4"),
     )
     secret = html_element("input", type="hidden", name=TOKEN, value=token)
-    own = {"method": "post", "action": f"/runs/{quote(name, safe='/')}/instructions"}
+    sent = {"method": "post", "action": f"/runs/{quote(name, safe='/')}/instructions"}
     ends = html_element("p", buttons["stop"], " ", buttons["finish"])
+    asked = html_element("p", hint, buttons["hint"])
     return [
-        html_element("form", secret, ends, aria_label="End this run", **own),
-        html_element(
-            "form", secret, html_element("p", hint, buttons["hint"]), aria_label="Give a hint", **own
-        ),
+        html_element("form", secret, inside, aria_label=label, **sent)
+        for inside, label in ((ends, "End this run"), (asked, "Give a hint"))
     ]
 
 
@@ -223,29 +191,21 @@ def _read_resource(name: str) -> str:
     return resources.files("tunesmith.plugins.watch").joinpath(name).read_text("utf-8")
 
 
-# -- the index ----------------------------------------------------------------------------------------------
-
-
 def index_page(
-    runs: Sequence[FoundRun],
-    comparisons: Sequence[FoundComparison],
-    wanted: RunFilter,
-    token: str,
+    runs: Sequence[FoundRun], comparisons: Sequence[FoundComparison], wanted: RunFilter, token: str
 ) -> str:
     shown = [run for run in runs if wanted.shows(run)]
     title = f"Comparison {wanted.within}" if wanted.within else "Runs"
     body = [
+        *([html_element("p", _link_to_all(token))] if wanted.within else []),
         _filter_form(runs, wanted, token),
         html_element("p", f"{len(shown)} of {format_count(len(runs), 'run')}", role="status"),
         _runs_table(shown[:MOST_LISTED], token),
     ]
     if len(shown) > MOST_LISTED:
-        body.append(
-            html_element("p", f"The newest {MOST_LISTED} are listed: narrow the filter to see others.")
-        )
-    if wanted.within:
-        body.insert(0, html_element("p", html_element("a", "All runs", href=index_url(token))))
-    elif comparisons:
+        more = f"The newest {MOST_LISTED} are listed: narrow the filter to see others."
+        body.append(html_element("p", more))
+    if comparisons and not wanted.within:
         body += [html_element("h2", "Comparisons"), _comparisons_table(comparisons, runs, token)]
     return whole_page(title, body)
 
@@ -253,9 +213,12 @@ def index_page(
 def comparison_page(name: str, text: str, pictures: Mapping[str, bytes], token: str) -> str:
     """What its runs say together."""
     title, parts = comparison_parts(text, pictures)
-    above = html_element("a", "All runs", href=index_url(token))
     own = html_element("a", f"The runs of {truncate_text(name, LONGEST)}", href=index_url(token, within=name))
-    return whole_page(title, [html_element("p", above, " / ", own), *parts])
+    return whole_page(title, [html_element("p", _link_to_all(token), " / ", own), *parts])
+
+
+def _link_to_all(token: str) -> Markup:
+    return html_element("a", "All runs", href=index_url(token))
 
 
 def whole_page(title: str, body: Sequence[Markup]) -> str:
@@ -274,24 +237,15 @@ def _filter_form(runs: Sequence[FoundRun], wanted: RunFilter, token: str) -> Mar
         "problem": (wanted.problem, sorted({run.problem for run in runs if run.problem})),
         "device": (wanted.device, sorted({run.device for run in runs if run.device})),
     }
-    return html_element(
-        "form",
-        html_element("input", type="hidden", name=TOKEN, value=token),
-        *(
-            [html_element("input", type="hidden", name="within", value=wanted.within)]
-            if wanted.within
-            else []
-        ),
-        html_element(
-            "label", "Words ", html_element("input", name="words", value=truncate_text(wanted.words, LONGEST))
-        ),
-        *(_filter_select(name, *own) for name, own in choices.items()),
+    kept = {TOKEN: token, **({"within": wanted.within} if wanted.within else {})}
+    words = html_element("input", name="words", value=truncate_text(wanted.words, LONGEST))
+    inside = [
+        *(html_element("input", type="hidden", name=name, value=value) for name, value in kept.items()),
+        html_element("label", "Words ", words),
+        *(_filter_select(name, *choice) for name, choice in choices.items()),
         html_element("button", "Filter"),
-        method="get",
-        action="/",
-        role="search",
-        class_="filters",
-    )
+    ]
+    return html_element("form", *inside, method="get", action="/", role="search", class_="filters")
 
 
 def _filter_select(name: str, chosen: str, known: Sequence[str]) -> Markup:
@@ -303,32 +257,27 @@ def _filter_select(name: str, chosen: str, known: Sequence[str]) -> Markup:
 
 
 def _runs_table(runs: Sequence[FoundRun], token: str) -> Markup:
-    names = ("run", "status", "problem", "device", "verified speed-up", "how", "changed")
-    heads = [html_element("th", name, scope="col") for name in names]
-    rows = [_run_row(run, token) for run in runs]
-    table = html_element(
-        "table",
-        html_element("caption", "Runs, the newest first"),
-        html_element("thead", html_element("tr", *heads)),
-        html_element("tbody", *rows),
-    )
+    heads = ("run", "status", "problem", "device", "verified speed-up", "how", "changed")
+    table = _listed_table("Runs, the newest first", heads, [_run_row(run, token) for run in runs])
     return html_element("div", table, class_="scroll", role="region", aria_label="Runs", tabindex="0")
+
+
+def _listed_table(caption: str, heads: Sequence[str], rows: Sequence[Markup]) -> Markup:
+    head = html_element("tr", *(html_element("th", name, scope="col") for name in heads))
+    inside = html_element("thead", head), html_element("tbody", *rows)
+    return html_element("table", html_element("caption", caption), *inside)
 
 
 def _run_row(run: FoundRun, token: str) -> Markup:
     link = html_element("a", truncate_text(run.name, LONGEST), href=run_url(run.name, token))
-    cells = (run.status, run.problem, run.device, run.speedup, run.how, _format_date(run.changed))
-    return html_element(
-        "tr",
-        html_element("th", link, scope="row"),
-        *(html_element("td", truncate_text(cell, LONGEST)) for cell in cells),
-    )
+    texts = (run.status, run.problem, run.device, run.speedup, run.how, _format_date(run.changed))
+    cells = (html_element("td", truncate_text(text, LONGEST)) for text in texts)
+    return html_element("tr", html_element("th", link, scope="row"), *cells)
 
 
 def _comparisons_table(
     comparisons: Sequence[FoundComparison], runs: Sequence[FoundRun], token: str
 ) -> Markup:
-    heads = [html_element("th", name, scope="col") for name in ("comparison", "runs", "together", "changed")]
     rows = []
     for one in comparisons:
         own = [run for run in runs if run.comparison == one.name]
@@ -342,10 +291,7 @@ def _comparisons_table(
         )
         link = html_element("a", truncate_text(one.name, LONGEST), href=index_url(token, within=one.name))
         rows.append(html_element("tr", html_element("th", link, scope="row"), *cells))
-    caption = html_element("caption", "Comparisons, the newest first")
-    return html_element(
-        "table", caption, html_element("thead", html_element("tr", *heads)), html_element("tbody", *rows)
-    )
+    return _listed_table("Comparisons, the newest first", ("comparison", "runs", "together", "changed"), rows)
 
 
 def _format_date(seconds: float) -> str:

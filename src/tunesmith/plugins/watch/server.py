@@ -11,7 +11,7 @@ import tempfile
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,11 +27,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tunesmith.base.codec import encode_json
-from tunesmith.base.errors import BadInput, TunesmithError
+from tunesmith.base.errors import TunesmithError
 from tunesmith.base.files import is_locked
 from tunesmith.base.text import escape_html, html_element
 from tunesmith.deliver.pages.page import content_security_policy, report_page
-from tunesmith.plugins.watch.following import FollowedRun, ProcessorShare, RunFilter, RunsBelow, RunSeen
+from tunesmith.plugins.watch.following import FollowedRun, ProcessorShare, RunFilter, RunsBelow
 from tunesmith.plugins.watch.guard import TOKEN, Door, open_listener
 from tunesmith.plugins.watch.pages import (
     comparison_page,
@@ -61,8 +61,18 @@ LEAST_LOOK = 0.002  # seconds of a processor that a look needs
 BEAT = 15.0  # seconds after which a stream says that it is still there
 LARGEST_BODY = 8 * LONGEST_HINT
 MOST_STREAMS = 32
-_KINDS: dict[str, InstructionKind] = {"stop": "stop", "finish": "finish", "hint": "hint"}
+# What can be asked of a run, and what is answered.
+_ANSWERS: dict[InstructionKind, str] = {
+    "stop": "It stops after this batch.", "finish": "It finishes.", "hint": "It will look at that.",
+}  # fmt: skip
 T = TypeVar("T")
+
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}  # fmt: skip
 
 
 class Guarded:
@@ -86,14 +96,7 @@ class Guarded:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = MutableHeaders(scope=message)
-                own["Content-Security-Policy"] = self._policy
-                own["X-Content-Type-Options"] = "nosniff"
-                own["X-Frame-Options"] = "DENY"
-                own["Referrer-Policy"] = "same-origin"
-                own["Cross-Origin-Resource-Policy"] = "same-origin"
-                own["Cross-Origin-Opener-Policy"] = "same-origin"
-                own["Cache-Control"] = "no-store"
+                MutableHeaders(scope=message).update({**_HEADERS, "Content-Security-Policy": self._policy})
             await send(message)
 
         app = self._app if why is None else PlainTextResponse(f"refused: {why}\n", 403)
@@ -110,9 +113,7 @@ class WatchServer:
     allowance: ProcessorShare = field(default_factory=ProcessorShare)
     _followed: dict[str, FollowedRun] = field(default_factory=dict)
     _streams: int = 0
-
-    def __post_init__(self) -> None:
-        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
+    _reader: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, max_workers=1))
 
     def app(self) -> ASGIApp:
         routes = [
@@ -130,11 +131,8 @@ class WatchServer:
     async def _read(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, call)
 
-    # -- pages ------------------------------------------------------------------------------------------
-
     async def index(self, request: WebRequest) -> Response:
-        names = ("words", "status", "problem", "device", "within")
-        wanted = RunFilter(*(request.query_params.get(name, "") for name in names))
+        wanted = RunFilter(*(request.query_params.get(one.name, "") for one in fields(RunFilter)))
 
         def made() -> str:
             return index_page(self.runs.runs(), self.runs.comparisons(), wanted, self.door.token)
@@ -144,16 +142,14 @@ class WatchServer:
     async def comparison(self, request: WebRequest) -> Response:
         name = request.path_params["name"]
 
-        def made() -> str | None:
+        def made() -> Response:
             text = self.runs.comparison_text(name)
             if text is None:
-                return None
-            return comparison_page(name, text, self.runs.comparison_pictures(name), self.door.token)
+                return PlainTextResponse("there is no such comparison, or it says nothing yet\n", 404)
+            pictures = self.runs.comparison_pictures(name)
+            return HTMLResponse(comparison_page(name, text, pictures, self.door.token))
 
-        page = await self._read(made)
-        if page is None:
-            return PlainTextResponse("there is no such comparison, or it says nothing yet\n", 404)
-        return HTMLResponse(page)
+        return await self._read(made)
 
     async def run(self, request: WebRequest) -> Response:
         name = request.path_params["name"]
@@ -186,8 +182,6 @@ class WatchServer:
             return None
         return self._followed.setdefault(name, FollowedRun(path))
 
-    # -- what changes -----------------------------------------------------------------------------------
-
     async def events(self, request: WebRequest) -> Response:
         followed = await self._read(partial(self._follow, request.path_params["name"]))
         if followed is None:
@@ -199,13 +193,14 @@ class WatchServer:
     async def _stream(self, followed: FollowedRun) -> AsyncIterator[bytes]:
         self._streams += 1
         try:
-            before, quiet = _NOTHING, 0.0
+            before, quiet = None, 0.0
             while not self.ending():
                 seen = await self._read(partial(followed.look, self.allowance.seconds()))
                 if not seen.live or seen.fault:  # with its last event a run still writes its results
                     yield _encode_event("ended", encode_json(live_fields(seen)))
                     return
-                if (told := _visible_state(seen)) != before:
+                told = seen.state.events, seen.live, seen.waiting  # not that time goes by
+                if told != before:
                     before, quiet = told, 0.0
                     yield _encode_event("standing", encode_json(live_fields(seen)))
                 elif quiet >= BEAT:
@@ -228,13 +223,11 @@ class WatchServer:
                 break
         return waited
 
-    # -- what is asked of a run ---------------------------------------------------------------------------
-
     async def instruct(self, request: WebRequest) -> Response:
         form = await _read_form(request)
         if form is None or not self.door.is_token(form.get(TOKEN, "")):
             return PlainTextResponse("refused: nothing is written without the token\n", 403)
-        name, what = request.path_params["name"], _KINDS.get(form.get("what", ""))
+        name, what = request.path_params["name"], next((w for w in _ANSWERS if w == form.get("what")), None)
         path = await self._read(partial(self.runs.run, name))
         if path is None or what is None:
             return PlainTextResponse("there is no such run here, or nothing that it can be asked\n", 404)
@@ -242,15 +235,6 @@ class WatchServer:
         if "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(f"{run_url(name, self.door.token)}&said=1", 303)
         return PlainTextResponse(said)
-
-
-_Lasting = tuple[int, bool, tuple[str, ...]]
-_NOTHING: _Lasting = (-1, False, ())
-
-
-def _visible_state(seen: RunSeen) -> _Lasting:
-    """What is worth telling: not that time goes by."""
-    return seen.state.events, seen.live, seen.waiting
 
 
 def _encode_event(name: str, data: bytes) -> bytes:
@@ -281,11 +265,7 @@ def _put_instruction(path: Path, what: InstructionKind, text: str) -> str:
         inbox.put(what, text if what == "hint" else "")
     except OSError as error:
         return f"it cannot be written: {error.strerror}"
-    words = {"stop": "It stops after this batch.", "finish": "It finishes.", "hint": "It will look at that."}
-    return words[what]
-
-
-# -- serving ------------------------------------------------------------------------------------------------
+    return _ANSWERS[what]
 
 
 async def _wait_for_end(server: uvicorn.Server) -> None:
@@ -304,15 +284,8 @@ def serve_runs(runs: RunsBelow, first: str, port: int, told: Callable[[str], Non
     own = open_listener(port)
     door = Door.new(own.getsockname()[1])
     watching = WatchServer(runs, door)
-    settings = uvicorn.Config(
-        watching.app(),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-        lifespan="off",
-        ws="none",
-    )
+    settings = uvicorn.Config(watching.app(), log_config=None, access_log=False, lifespan="off", ws="none")
+    settings.server_header, settings.timeout_graceful_shutdown = False, 1
     server = uvicorn.Server(settings)
     server.main_loop = partial(_wait_for_end, server)
     watching.ending = lambda: server.should_exit
@@ -324,23 +297,14 @@ def serve_runs(runs: RunsBelow, first: str, port: int, told: Callable[[str], Non
         own.close()
 
 
-# -- What `tunesmith watch` serves, by what it is called with.
-
-
+# What `tunesmith watch` serves, by what it is called with.
 NICENESS = 10  # a run has the processor before those who watch it
-INSTALL = "pip install 'tunesmith[watch]'"
 
 
 def watch_runs(root: Path, run: Path | None, port: int, told: Callable[[str], None]) -> None:
     """Serve what is below the runs folder until Ctrl-C; a run that lies elsewhere, alone."""
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    try:
-        pass
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
-            raise
-        raise BadInput(f"there is no {error.name} here, which serves the pages", hint=INSTALL) from error
     runs, first = resolve_served(root, run)
     try:
         serve_runs(runs, first, port, told)

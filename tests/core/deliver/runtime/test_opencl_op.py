@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tunesmith.deliver.runtime.operator import Operator
 from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.problem.problem import SizeRule
 
+pytestmark = needs_opencl
 SOURCE = read_program("scaled.cl")
 ARGUMENTS = (
     DispatchArgument("y", "float32", "output", ("n",), align=16, init=10.0),
@@ -29,29 +31,30 @@ ARGS = ("y", "x", "n", "scale", "partial", "shared")
 def one(when: str, bonus: int, config: dict[str, int] | None):
     ran = launch("scaled", "ceildiv(n, 64)", ARGS, block=("64",))
     made = entry(when, "k.cl", config, launches=(ran,), workspace=WORKSPACE)
-    from dataclasses import replace
-
     return replace(made, flags=(f"-DBONUS={bonus}",))
 
 
-@pytest.fixture
-def calls():
+def of_one_kernel(entries, source: str = SOURCE, size: str = "n", arguments=ARGUMENTS):
     from tunesmith.deliver.runtime.opencl_op import OpenclCalls
 
     cl = pytest.importorskip("pyopencl")
     names = [d.name.strip() for p in cl.get_platforms() for d in p.get_devices()]
     made = dispatch(
-        problem="scaled", language="opencl", device=names[0], architecture="", arguments=ARGUMENTS,
-        sizes=(SizeRule("n", 1, 1000),), entries=(one("n <= 500", 100, {"B": 1}), one("1", 0, None)),
+        problem="scaled", language="opencl", device=names[0], architecture="", arguments=arguments,
+        sizes=(SizeRule(size, 1, 1000),), entries=entries,
     )  # fmt: skip
-    return OpenclCalls(Operator([delivered(made, {"k.cl": SOURCE.encode()})]))
+    return OpenclCalls(Operator([delivered(made, {"k.cl": source.encode()})]))
+
+
+@pytest.fixture
+def calls():
+    return of_one_kernel((one("n <= 500", 100, {"B": 1}), one("1", 0, None)))
 
 
 def expected(x, scale=2.0, bonus=100):
     return 10 + scale * x + 0.5 + bonus
 
 
-@needs_opencl
 def test_numpy_arrays_are_copied_in_and_out(calls):
     x = np.arange(200, dtype=np.float32)
     np.testing.assert_allclose(calls(x), expected(x))
@@ -62,7 +65,6 @@ def test_numpy_arrays_are_copied_in_and_out(calls):
     np.testing.assert_allclose(calls(x=x), expected(x))
 
 
-@needs_opencl
 def test_the_original_serves_other_sizes_and_scalars(calls):
     x = np.arange(600, dtype=np.float32)
     np.testing.assert_allclose(calls(x), expected(x, bonus=0))
@@ -70,7 +72,6 @@ def test_the_original_serves_other_sizes_and_scalars(calls):
     np.testing.assert_allclose(calls(np.ones(2000, np.float32)), expected(np.ones(2000), bonus=0))
 
 
-@needs_opencl
 def test_arrays_and_buffers_of_pyopencl(calls):
     import pyopencl as cl
     import pyopencl.array as cl_array
@@ -87,16 +88,13 @@ def test_arrays_and_buffers_of_pyopencl(calls):
         calls(there[1:])
     y = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, x.nbytes)
     calls(y, there.base_data, queue=queue, n=320)
-    back = np.empty_like(x)
-    cl.enqueue_copy(queue, back, y)
-    np.testing.assert_allclose(back, expected(x))
+    np.testing.assert_allclose(read_back(queue, y, 320), expected(x))
     with pytest.raises(TypeError, match="x is a buffer, which has no shape: pass every size by name, n="):
         calls(there.base_data, queue=queue)
     with pytest.raises(ValueError, match=r"has 1284 bytes, got a buffer of 1280"):
         calls(y, there.base_data, queue=queue, n=321)
 
 
-@needs_opencl
 def test_arrays_that_overlap_are_left_to_the_original(calls):
     import pyopencl.array as cl_array
 
@@ -106,7 +104,6 @@ def test_arrays_that_overlap_are_left_to_the_original(calls):
     np.testing.assert_allclose(there.get(), expected(np.full(64, 10.0), bonus=0))
 
 
-@needs_opencl
 @pytest.mark.parametrize(
     ("given", "named", "error", "words"),
     [
@@ -127,7 +124,6 @@ def test_what_does_not_fit_is_refused(calls, given, named, error, words):
 PACKED = np.dtype([("a", np.float32), ("tag", np.uint8)])
 
 
-@needs_opencl
 @pytest.mark.parametrize(
     ("x", "error", "words"),
     [
@@ -142,10 +138,17 @@ def test_memory_that_elements_cannot_describe_is_refused(calls, x, error, words)
         calls(x, np.zeros(8, np.float32))
 
 
-@needs_opencl
 def test_a_step_that_is_never_taken_may_be_any(calls):
     one_field = np.ones(1, PACKED)["a"]
     np.testing.assert_allclose(calls(one_field), expected(np.ones(1)))
+
+
+def read_back(queue, buffer, items: int):
+    import pyopencl as cl
+
+    found = np.empty(items, np.float32)
+    cl.enqueue_copy(queue, found, buffer)
+    return found
 
 
 def over(queue, memory):
@@ -163,9 +166,7 @@ def aligned(items: int, offset: int = 0):
     return memory[start : start + 4 * items].view(np.float32)
 
 
-@needs_opencl
 def test_buffers_over_the_same_memory_of_the_host_overlap(calls):
-    import pyopencl as cl
 
     queue = calls.usual_queue()
     memory = aligned(192)
@@ -174,12 +175,9 @@ def test_buffers_over_the_same_memory_of_the_host_overlap(calls):
     filled = 10  # into the output before the kernel reads
     for y, x, found in ((first, apart, expected(3)), (first, overlapping, expected(filled, bonus=0))):
         calls(y, x, queue=queue, n=64)
-        back = np.empty(64, np.float32)
-        cl.enqueue_copy(queue, back, y)
-        assert back[0] == found
+        assert read_back(queue, y, 64)[0] == found
 
 
-@needs_opencl
 def test_memory_of_the_host_that_is_not_aligned_is_left_to_the_original(calls):
     import pyopencl as cl
 
@@ -188,24 +186,9 @@ def test_memory_of_the_host_that_is_not_aligned_is_left_to_the_original(calls):
     for memory, bonus in ((x, 0), (aligned(64), 100)):
         memory[:] = 3
         calls(y, over(queue, memory), queue=queue, n=64)
-        back = np.empty(64, np.float32)
-        cl.enqueue_copy(queue, back, y)
-        np.testing.assert_allclose(back, expected(memory, bonus=bonus))
+        np.testing.assert_allclose(read_back(queue, y, 64), expected(memory, bonus=bonus))
 
 
-def of_one_kernel(source: str, sizes: tuple[SizeRule, ...], entries, arguments=ARGUMENTS):
-    from tunesmith.deliver.runtime.opencl_op import OpenclCalls
-
-    cl = pytest.importorskip("pyopencl")
-    names = [d.name.strip() for p in cl.get_platforms() for d in p.get_devices()]
-    made = dispatch(
-        problem="scaled", language="opencl", device=names[0], architecture="", arguments=arguments,
-        sizes=sizes, entries=entries,
-    )  # fmt: skip
-    return OpenclCalls(Operator([delivered(made, {"k.cl": source.encode()})]))
-
-
-@needs_opencl
 def test_a_size_and_a_scalar_may_be_called_queue():
     source = """__kernel void k(__global float *y, const float queue_)
     { y[get_global_id(0)] = queue_; }"""
@@ -215,7 +198,7 @@ def test_a_size_and_a_scalar_may_be_called_queue():
     )
     ran = launch("k", "2 * queue", ("y", "queue_"), block=("1",))
     entries = (entry("1", "k.cl", None, launches=(ran,)),)
-    calls = of_one_kernel(source, (SizeRule("queue", 1, 100),), entries, arguments)
+    calls = of_one_kernel(entries, source, "queue", arguments)
     assert calls.queue_name == "queue__"
     np.testing.assert_array_equal(calls(queue=3, queue_=7.0), np.full(6, 7.0))
     found = calls(queue=3, queue__=calls.usual_queue())
@@ -224,20 +207,16 @@ def test_a_size_and_a_scalar_may_be_called_queue():
         calls(queue=3, queue__=4)
 
 
-@needs_opencl
 def test_a_queue_that_is_none_is_refused(calls):
     with pytest.raises(TypeError, match="queue is a CommandQueue of pyopencl, got str"):
         calls(np.zeros(8, np.float32), queue="the first")
 
 
-@needs_opencl
 @pytest.mark.parametrize("flags", [("-DBONUS=not_declared",), ("-DBONUS=1", "-DBROKEN=}")])
 def test_where_a_tuned_program_does_not_build_the_original_serves(flags):
-    from dataclasses import replace
-
     source = SOURCE + "\n#ifdef BROKEN\nBROKEN\n#endif\n"
     entries = (replace(one("n <= 500", 0, {"B": 1}), flags=flags), one("1", 0, None))
-    calls = of_one_kernel(source, (SizeRule("n", 1, 1000),), entries)
+    calls = of_one_kernel(entries, source)
     x = np.arange(64, dtype=np.float32)
     with pytest.warns(RuntimeWarning, match=r"k\.cl cannot be used here .*: its original serves"):
         np.testing.assert_allclose(calls(x), expected(x, bonus=0))
@@ -248,14 +227,12 @@ def test_where_a_tuned_program_does_not_build_the_original_serves(flags):
         calls.prepare()
 
 
-@needs_opencl
 def test_where_the_original_does_not_build_an_error_says_so():
-    calls = of_one_kernel("nonsense", (SizeRule("n", 1, 1000),), (one("1", 0, None),))
+    calls = of_one_kernel((one("1", 0, None),), "nonsense")
     with pytest.raises(Exception, match=r"(?i)build"):
         calls(np.zeros(8, np.float32))
 
 
-@needs_opencl
 def test_work_groups_that_are_too_large_here_are_left_to_the_original(calls, monkeypatch):
     import pyopencl as cl
 
@@ -265,13 +242,11 @@ def test_work_groups_that_are_too_large_here_are_left_to_the_original(calls, mon
         np.testing.assert_allclose(calls(x), expected(x, bonus=0))
 
 
-@needs_opencl
 def test_everything_can_be_built_beforehand(calls):
     calls.prepare()
     assert len(calls._programs) == 2
 
 
-@needs_opencl
 def test_an_unknown_device_gets_the_original(calls):
     calls.operator.results[0].dispatch.device = "another"
     x = np.arange(8, dtype=np.float32)

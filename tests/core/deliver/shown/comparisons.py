@@ -83,9 +83,6 @@ def pages() -> Pages:
         yield f"plots/{name}.svg", effects_svg(explanation, "<b>&amp;")
 
 
-# -- comparisons --------------------------------------------------------------------------------------------
-
-
 def compared(arms: str, problems: str, repeats: int, runs: Runs, model: str = "") -> ComparisonResult:
     """What is not named waits."""
     planned = plan(arms, problems, repeats, **({"model": model} if model else {}))
@@ -153,9 +150,6 @@ COMPARED = {
 }
 
 
-# -- experiments --------------------------------------------------------------------------------------------
-
-
 def experiment(
     runs: Runs, arms: str = "template", problems: str = "p", repeats: int = 2
 ) -> ExperimentFigures:
@@ -201,18 +195,12 @@ EXPERIMENTS = {
     "rounds and tokens": (experiment({("p", "template"): [_LONG, _SHORT]}), _USUAL),
     "no model": (experiment({("p", "expert"): [2.0, 2.0]}, "expert"), _USUAL),
     "tokens of old": (experiment({("p", "template"): [facts(tokens_by_length=900)] * 2}), _USUAL),
-    "searches": (
-        experiment({("p", "template"): [facts(searches=_GAINS), facts(searches=())]}),
-        _USUAL,
-    ),
+    "searches": (experiment({("p", "template"): [facts(searches=_GAINS), facts(searches=())]}), _USUAL),
     "spent": (_SPENT, _USUAL),
     "spent of others": (_SPENT, [BUDGET, replace(BUDGET, evals=80)]),
     "stopped": (experiment({("p", "template"): [_STOPPED, _STOPPED]}), _USUAL),
     "several drafts": (_with_drafts(), _USUAL),
 }
-
-
-# -- fleets -------------------------------------------------------------------------------------------------
 
 
 def fleet_row(
@@ -231,8 +219,6 @@ FLEETS = {
     "not begun": FleetResult("new", 1.0, (fleet_row("not begun", None),)),
     "failed": FleetResult("bad", 1.0, (fleet_row("failed", None, reason="no driver"),), ("a note",)),
 }
-
-# -- profiles -----------------------------------------------------------------------------------------------
 
 CEILINGS = Ceilings(
     copy=tuple(Point(4**k << 16, 1e-6 + (4**k << 16) / 4e12) for k in range(8)),
@@ -339,8 +325,6 @@ PROFILES = {
     "no workloads": profile_page(workloads=()),
 }
 
-# -- rooflines of runs --------------------------------------------------------------------------------------
-
 _MOVED = RoofFacts(1 << 30, 0.0, (("memory bandwidth", 1e-3), ("launch", 2e-6)))
 _ROW = BoundReport(
     "decode", "memory", 4.0, "memory bandwidth", "it waits", tuned_bound="memory", tuned_distance=1.25
@@ -364,8 +348,6 @@ ROOFLINES = {
     "no ceilings": (replace(_ROW, roof=RoofFacts(1 << 20)),),
     "no distance": (replace(_BYTES, distance=None),),
 }  # fmt: skip
-
-# -- plots --------------------------------------------------------------------------------------------------
 
 
 _GATED = History(

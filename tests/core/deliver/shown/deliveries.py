@@ -95,9 +95,6 @@ def _deliveries() -> Iterator[tuple[str, dict[str, bytes]]]:
         yield f"workload {odd}", delivered(choice(B, **{odd: A, "small": C, "wide": B}), problem)[0]
 
 
-# -- launch.cu ----------------------------------------------------------------------------------------------
-
-
 def silu() -> str:
     arguments = cuda.an_array("out", "float16", "output") + cuda.an_array("x", "float16", "input")
     limits = "int = { min = 8, max = 4096, multiple_of = 8 }"
@@ -148,9 +145,6 @@ def _launchers() -> Iterator[tuple[str, str]]:
     template = parse_template(cuda.TEMPLATE, path="template.cu", problem=problem)
     device = replace(a_device(capability=90), name="GPU\r#error no \\ ")
     yield "hostile names", cuda.tuned(problem, template, device, Winners(None, ()))["launch.cu"].decode()
-
-
-# -- Kernel Tuner -------------------------------------------------------------------------------------------
 
 
 def cuda_for_tuner() -> tuple[Any, str, Any]:

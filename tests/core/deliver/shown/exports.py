@@ -61,9 +61,6 @@ def _not_here(*_: object) -> Any:
     raise Unsupported("NVRTC cannot be loaded: not here")
 
 
-# -- CUDA ---------------------------------------------------------------------------------------------------
-
-
 def with_entries(result: DeviceResult, *entries: Any, **more: Any) -> DeviceResult:
     return replace(result, dispatch=replace(result.dispatch, entries=entries, **more))
 
@@ -107,9 +104,6 @@ def _of_cuda() -> dict[str, Artefact]:
     }
 
 
-# -- OpenCL -------------------------------------------------------------------------------------------------
-
-
 def without(kind: str) -> DeviceResult:
     """The original alone, of a kernel that takes no scalar, array or size."""
     kept = {
@@ -144,8 +138,6 @@ def _of_opencl() -> dict[str, DeviceResult]:
         **{f"without {kind}": without(kind) for kind in ("scalar", "array", "size")},
     }
 
-
-# -- patches ------------------------------------------------------------------------------------------------
 
 KERNELS = USERS[: USERS.index("// each")] + "}\n"
 ONCE = """scale<T, 3><<<rows++, BLOCK - 13,

@@ -68,8 +68,6 @@ def terminal(report: Report) -> str:
     return f"{short}\n-- in full\n{full}\n"
 
 
-# -- kernels beside each other ------------------------------------------------------------------------------
-
 _ALIKE = "".join(f"same{i};\n" for i in range(200))
 _ROUNDS = (replace(ROUND, number=1, reason="it waits"), replace(ROUND, number=2, moves=("unroll",)))
 _AFTER = PageKernel(
@@ -77,10 +75,7 @@ _AFTER = PageKernel(
     "BLOCK=64",
     "#define BLOCK 64\nint a;\nfor4\nint c;\nint late;\n",
     EXPLAINED.explanations[0].config,
-    (
-        WritingStep(1, "int a;\nfor\nint c;\n"),
-        WritingStep(2, "#define BLOCK 32\nint a;\nfor4\nint c;\n"),
-    ),
+    (WritingStep(1, "int a;\nfor\nint c;\n"), WritingStep(2, "#define BLOCK 32\nint a;\nfor4\nint c;\n")),
 )
 _BEFORE = PageKernel("kernel.cl", "", "int old;\nint c;\n")
 _CHANGED = replace(EXPLAINED, rounds=_ROUNDS)
@@ -112,8 +107,6 @@ BESIDE: dict[str, tuple[Report, PageTexts]] = {
     ),
 }
 
-
-# -- while it goes on ---------------------------------------------------------------------------------------
 
 CONFIG = Config.of({"BLOCK": 64})
 _OF_ONE = Config((("BLOCK", 64),), "1")
@@ -194,16 +187,9 @@ PROGRESS: dict[str, tuple[ev.Event | str, ...]] = {
         "two",
     ),
     "failures": (RIGHT, ev.Asked((_BAD.trial,)), ev.Measured(_BAD)),
-    "the gate beside the search": (
-        RIGHT,
-        ev.Asked((_gated(CONFIG).trial,)),
-        ev.Measured(_gated(CONFIG)),
-    ),
+    "the gate beside the search": (RIGHT, ev.Asked((_gated(CONFIG).trial,)), ev.Measured(_gated(CONFIG))),
     "each: a survey, and the run after it": _survey(),
-    "what it begins from": (
-        started(),
-        ev.Primed("an earlier run", ((CONFIG, 0.5), (CONFIG, None))),
-    ),
+    "what it begins from": (started(), ev.Primed("an earlier run", ((CONFIG, 0.5), (CONFIG, None)))),
     "where the search looks": (started(), *_steps()),
     "each: builds beside measurements": (
         started(),
@@ -211,20 +197,9 @@ PROGRESS: dict[str, tuple[ev.Event | str, ...]] = {
         ev.Surveyed(CONFIG, (ev.SurveyedBuild(("only",), "s", "c"),)),
         ev.Pruned(CONFIG, "spills", "it does"),
     ),
-    "the first speed-up": (
-        started(),
-        RIGHT,
-        _ASKED,
-        *map(ev.Measured, (_SLOWER, _FASTER, _FASTEST)),
-    ),
+    "the first speed-up": (started(), RIGHT, _ASKED, *map(ev.Measured, (_SLOWER, _FASTER, _FASTEST))),
     "no speed-up": (started(), RIGHT, _ASKED, ev.Measured(_SLOWER)),
-    "before the gate": (
-        started(),
-        RIGHT,
-        ev.Drafted("1", "", "d"),
-        ev.Asked(_GATE[:2]),
-        ev.Asked(_GATE[2:]),
-    ),
+    "before the gate": (started(), RIGHT, ev.Drafted("1", "", "d"), ev.Asked(_GATE[:2]), ev.Asked(_GATE[2:])),
     "a speed-up at the gate": (
         started(),
         RIGHT,
