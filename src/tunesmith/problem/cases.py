@@ -38,7 +38,8 @@ from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.problem.structures import PLANTED
 from tunesmith.problem.template import Variant
-from tunesmith.source.lex import Token, lex, read_number
+from tunesmith.source.lex import Token, lex
+from tunesmith.source.tree import read_number
 from tunesmith.space.expr import Compare, Node, Num, OneOf, operands_of_node, parse_expr, product_text
 
 # -- The constants that a kernel may compare a size with, and sizes at, just below and just above each.

@@ -31,8 +31,9 @@ from tunesmith.problem.template_file import (
     read_remarks,
     workspace_text,
 )
-from tunesmith.source.lex import Token, closing_angle, first_word, lex
+from tunesmith.source.lex import Token, closing_angle, lex
 from tunesmith.source.preprocess import define_macro_values, fold_macro_bodies, preprocess
+from tunesmith.source.text import first_word
 from tunesmith.source.tree import Unreadable
 from tunesmith.space.configset import Config
 from tunesmith.space.expr import Expr, Undefined, parse_expr

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.base.text import truncate_text
 from tunesmith.problem.vetting.device_words import split_word_set
-from tunesmith.source.lex import Token, find_parse_obstacle, lay_out_tokens, read_number
+from tunesmith.source.lex import Token, find_parse_obstacle, lay_out_tokens
 from tunesmith.source.preprocess import preprocess
 from tunesmith.source.reader.grammar import (
     GrammarText,
@@ -23,7 +23,7 @@ from tunesmith.source.reader.grammar import (
     syntax_tree,
     text_of,
 )
-from tunesmith.source.tree import Language, Unreadable
+from tunesmith.source.tree import Language, Unreadable, read_number
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -23,7 +23,6 @@ from tunesmith.source.effects import (
     sections_of,
 )
 from tunesmith.source.fold import fold_expr, fold_statements, int_value
-from tunesmith.source.lex import blank_elements, lex
 from tunesmith.source.library import uses_library, with_known_cooperation
 from tunesmith.source.printing import print_expr, print_function
 from tunesmith.source.reader.objects import Objects
@@ -38,6 +37,7 @@ from tunesmith.source.reader.templates import (
     with_defaults,
 )
 from tunesmith.source.substitution import Placed, Placer, simplify_statements, with_unique_names
+from tunesmith.source.text import blank_elements, identifiers_in
 from tunesmith.source.types import Types, byte_size, declared_types, integer_literal, is_integer, type_of
 
 # -- Function templates that are handed a lambda, `each(x, n, [&](float v) { s += v; })`: one for each
@@ -125,7 +125,9 @@ class _HandedLambdas:
             body = _substitute_lambda_calls(body, parameter.name, replace(arg, args=tuple(names)))
             if parameter.name in walk.names_in(body):
                 return None
-        if _names_a_type(body, gone) or any(_find_word_tokens(p.type.base) & gone for p in parameters):
+        if _names_a_type(body, gone) or any(
+            gone.intersection(identifiers_in(p.type.base)) for p in parameters
+        ):
             return None
         template = tuple(p for p in callee.template if p.name not in gone)
         return replace(
@@ -163,18 +165,13 @@ def _substitute_lambda_calls(body: tuple[c.Stmt, ...], name: str, handed: c.Call
 def _names_a_type(body: tuple[c.Stmt, ...], types: set[str]) -> bool:
     """Whether one of the types is named in it."""
     for node in walk.nodes_in(body):
-        own = getattr(node, "type", None)
-        if isinstance(own, c.Type) and _find_word_tokens(own.base) & types:
-            return True
-        if isinstance(node, c.Call) and any(_find_word_tokens(text) & types for text in node.template_args):
-            return True
-        if isinstance(node, c.Opaque | c.Verbatim) and _find_word_tokens(node.text) & types:
+        stated = getattr(node, "type", None)
+        texts = [stated.base] if isinstance(stated, c.Type) else []
+        texts += node.template_args if isinstance(node, c.Call) else ()
+        texts += [node.text] if isinstance(node, c.Opaque | c.Verbatim) else []
+        if any(types.intersection(identifiers_in(text)) for text in texts):
             return True
     return False
-
-
-def _find_word_tokens(text: str) -> set[str]:
-    return {token.text for token in lex(text) if token.kind == "word"}
 
 
 # -- Bits of local arrays taken as another type: `memcpy` between one and a variable as an assignment;

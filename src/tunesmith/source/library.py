@@ -19,8 +19,8 @@ from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import is_pure
 from tunesmith.source.fold import fold_expr, int_value
-from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.reader.parse import read_expression
+from tunesmith.source.types import split_arguments
 
 # -- CUB's loads and stores of a block's elements, as what each thread loads and stores for itself.
 #
@@ -50,7 +50,7 @@ def copy_of(base: str) -> BlockCopy | None:
     found = _COPY.fullmatch(base)
     if found is None:
         return None
-    args = [squeeze_tokens(part) for part in split_at(",", lex(found[2])) if part]
+    args = split_arguments(found[2])
     if not 3 <= len(args) <= 4 or (len(args) == 4 and not _BLOCKED.fullmatch(args[3])):
         return None
     try:
@@ -270,22 +270,14 @@ def _read_template_value(text: str) -> c.Expr:
     return c.Number(text, int(text)) if text.isdigit() else read_expression(text)
 
 
-def _split_argument_text(text: str) -> list[str]:
-    return [squeeze_tokens(part) for part in split_at(",", lex(text)) if part]
-
-
 def _of_type(base: str) -> ThreadGroup | Reduction | None:
     group = _GROUP.fullmatch(base)
     if group is not None:
-        return (
-            ThreadGroup(_read_template_value(_split_argument_text(group[2])[0]))
-            if group[2]
-            else ThreadGroup()
-        )
+        return ThreadGroup(_read_template_value(split_arguments(group[2])[0])) if group[2] else ThreadGroup()
     found = _REDUCTION.fullmatch(base)
     if found is None:
         return None
-    args = _split_argument_text(found[3])
+    args = split_arguments(found[3])
     if found[2] == "Warp":
         if found[1] and len(args) < 2:
             return None  # as wide as the device's own, which only the device knows

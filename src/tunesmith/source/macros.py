@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.source.fold import COMPARISONS, LEVELS, evaluate_binary, evaluate_unary
-from tunesmith.source.lex import Token, lex, read_number
-from tunesmith.source.tree import Unreadable
+from tunesmith.source.lex import Token, lex
+from tunesmith.source.tree import Unreadable, read_number
 
 MOST_TOKENS = 150_000  # of all expansions together: a few lines of nested macros can ask for billions
 MOST_NESTING = 60

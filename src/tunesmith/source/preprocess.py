@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.source.lex import CPP, Directive, Token, find_directives, first_word, lex
+from tunesmith.source.lex import Token, lex
 from tunesmith.source.macros import (
     MOST_NESTING,
     MOST_TOKENS,
@@ -23,6 +23,7 @@ from tunesmith.source.macros import (
     expand_macro_uses,
     read_macro,
 )
+from tunesmith.source.text import CPP, Directive, find_directives, first_word, identifiers_in
 from tunesmith.source.tree import Unreadable
 
 # -- What a compiler defines of its own accord: asked of the one that will be used, or else assumed.
@@ -169,7 +170,7 @@ def asked_names(texts: Iterable[str]) -> tuple[str, ...]:
                 word, rest = first_word(token.text)
                 following = tokens[place + 1].text.split() if place + 1 < len(tokens) else []
                 is_guard = word == "ifndef" and following == ["define", rest]
-                inside = {t.text for t in lex(rest) if t.kind == "word"} if word != "include" else set()
+                inside = set(identifiers_in(rest)) if word != "include" else set()
                 asks = word in _CONDITIONS and not is_guard
                 found |= {name for name in inside if asks or is_compilers(name)}
     return tuple(sorted(found - OF_HEADERS - {"defined"}))
@@ -573,7 +574,7 @@ class _Resolver:
     def code(self, text: str) -> None:
         if not self._live or not text:
             return
-        self.seen.update(token.text for token in lex(text) if token.kind == "word")
+        self.seen.update(identifiers_in(text))
         if self.remark:
             indent = re.match(r"\s*\n|[ \t]*", text)
             self.pieces.append(f"{indent.group().strip(chr(10)) if indent else ''}{self.remark}\n")
@@ -599,7 +600,7 @@ class _Resolver:
             self.remark = ""
             if word in ("define", "undef"):
                 self._define(word, rest)
-            self.seen.update(token.text for token in lex(rest) if token.kind == "word")
+            self.seen.update(identifiers_in(rest))
             self.pieces.append(raw)
 
     def _define(self, word: str, rest: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from tunesmith.source import tree as c
-from tunesmith.source.lex import is_unsigned
+from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.walk import nodes_in
 
 # Bytes and whether signed, in all spellings: OpenCL's ulong is CUDA's unsigned long long.
@@ -204,8 +204,8 @@ def type_of(
         return type_of(part, types, known, language, _depth + 1)
 
     match expr:
-        case c.Number(text=text, value=value):
-            return _literal_type(text, value)
+        case c.Number():
+            return _literal_type(expr)
         case c.Name(name=name):
             if name not in types and name.partition(".")[0] in c.INDICES:
                 return c.Type("size_t" if language == "opencl" else "unsigned int")
@@ -268,7 +268,8 @@ def _value_type(type_: c.Type) -> c.Type:
     return c.Type(type_.base, type_.pointers)
 
 
-def _literal_type(text: str, value: int | float) -> c.Type:
+def _literal_type(number: c.Number) -> c.Type:
+    text, value = number.text, number.value
     if isinstance(value, float):
         return c.Type("float" if text[-1:] in "fF" else "double")
     if text in ("true", "false"):
@@ -277,7 +278,7 @@ def _literal_type(text: str, value: int | float) -> c.Type:
         return c.Type("char")
     suffix = text.lower().lstrip("-0123456789abcdefx")
     wide = suffix.count("l") == 2 or not -(2**31) <= value < 2**32
-    if is_unsigned(text):
+    if number.is_unsigned:
         return c.Type("unsigned long long" if wide or "l" in suffix else "unsigned int")
     return c.Type("long long" if wide or value >= 2**31 else "long" if "l" in suffix else "int")
 
@@ -391,3 +392,8 @@ def of_type(value: c.Expr, type_: c.Type) -> c.Expr:
             return value
     plain = c.Type(type_.base, type_.pointers)
     return value if isinstance(value, c.Cast) and value.type == plain else c.Cast(plain, value)
+
+
+def split_arguments(text: str) -> list[str]:
+    """Template arguments, or others between commas, each in the usual spacing."""
+    return [squeeze_tokens(part) for part in split_at(",", lex(text)) if part]

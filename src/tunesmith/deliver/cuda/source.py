@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from tunesmith.problem.template import plain_name
-from tunesmith.source.lex import Directive, blank_elements, first_word
-from tunesmith.source.lex import find_directives as directives_in
+from tunesmith.source.text import Directive, blank_elements, first_word
+from tunesmith.source.text import find_directives as directives_in
 
 _SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
 _LINE = re.compile(r"(\d+)(?:\s+\"([^\"\n]*)\")?")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.backends import port
 from tunesmith.source.effects import NotAssembly, sections_of
-from tunesmith.source.lex import blank_elements
+from tunesmith.source.text import blank_elements
 
 # -- Inline assembly of NVIDIA's, as C++ that does the same on the host; what is not known is named.
 

@@ -24,8 +24,7 @@ from tunesmith.problem.vetting.device_words import (
     split_word_set,
 )
 from tunesmith.problem.vetting.words import kept_by
-from tunesmith.source.lex import CPP, Token, first_word, join_spliced_lines, lay_out_tokens, lex
-from tunesmith.source.lex import find_directives as each_directive
+from tunesmith.source.lex import Token, lay_out_tokens, lex
 from tunesmith.source.macros import Macro, read_macro
 from tunesmith.source.preprocess import (
     ABSENT,
@@ -36,6 +35,8 @@ from tunesmith.source.preprocess import (
     decide_conditions,
     opencl_of,
 )
+from tunesmith.source.text import CPP, first_word, join_spliced_lines
+from tunesmith.source.text import find_directives as each_directive
 from tunesmith.source.tree import Unreadable
 
 _DIRECTIVES = split_word_set("define undef if ifdef ifndef elif else endif pragma error warning line include")

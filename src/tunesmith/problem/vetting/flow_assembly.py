@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tunesmith.problem.vetting.device_words import Refusal
 from tunesmith.problem.vetting.flow_memory import PLAIN, WIDEST_SHARED, FlowValue, combine_values, join_all
-from tunesmith.source.lex import Token
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -48,7 +47,7 @@ ADVICE = "; pass it in brackets, as an address"
 class AsmFlow:
     def __init__(
         self,
-        words: Sequence[Token],
+        texts: Sequence[str],
         outputs: Sequence[FlowValue],
         inputs: Sequence[FlowValue],
         write: Callable[[FlowValue, Node], None],
@@ -57,9 +56,8 @@ class AsmFlow:
     ) -> None:
         self.write, self.touch, self.is_shared = write, touch, is_shared
         self.outputs = len(outputs)
-        texts = [token.text for token in words]
         end = next((at for at, text in enumerate(texts) if at > 1 and text in (":", "::")), len(texts))
-        code = "".join(word.text[1:-1] for word in words[:end] if word.kind == "string")
+        code = "".join(text[1:-1] for text in texts[:end] if text.endswith(('"', "'")))
         code = code.replace("\\n", "\n").replace("\\t", " ").replace("\\r", "\n")
         code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL)
         named = re.findall(r"\[ (\w+) \] \"", " ".join(texts[end:]))

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from tunesmith.problem.vetting.device_words import Refusal, split_word_set
 from tunesmith.problem.vetting.words import ASSEMBLER, TokenRun
-from tunesmith.source.lex import Token, closing_angle, without_comments
+from tunesmith.source.lex import Token, closing_angle
+from tunesmith.source.text import without_comments
 from tunesmith.source.types import PRIMITIVE, is_builtin_type
 
 WAIT = "cudaGridDependencySynchronize"

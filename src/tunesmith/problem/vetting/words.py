@@ -20,16 +20,7 @@ from tunesmith.problem.vetting.device_words import (
     split_word_set,
 )
 from tunesmith.problem.vetting.flow import AddressFlow
-from tunesmith.source.lex import (
-    MAX_WORDS,
-    Token,
-    closing_angle,
-    deep_bracket,
-    find_parse_obstacle,
-    first_word,
-    join_spliced_lines,
-    lex,
-)
+from tunesmith.source.lex import MAX_WORDS, Token, closing_angle, deep_bracket, find_parse_obstacle, lex
 from tunesmith.source.preprocess import PLACES, PLAIN
 from tunesmith.source.reader.grammar import (
     DROPPED_GROUPS,
@@ -43,6 +34,7 @@ from tunesmith.source.reader.grammar import (
     text_of,
 )
 from tunesmith.source.reader.parse import top_level_items
+from tunesmith.source.text import first_word, join_spliced_lines
 from tunesmith.source.tree import MAX_DEPTH, Language
 from tunesmith.source.types import INTEGERS, PRIMITIVE, is_builtin_type
 

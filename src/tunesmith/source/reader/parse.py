@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import fold_expr, int_value
-from tunesmith.source.lex import (
-    MAX_TEXT,
-    Token,
-    closing_angle,
-    find_parse_obstacle,
-    lay_out_tokens,
-    squeeze_tokens,
-)
+from tunesmith.source.lex import Token, closing_angle, find_parse_obstacle, lay_out_tokens, squeeze_tokens
 from tunesmith.source.preprocess import HeaderAsked, Predefined, Toolkit, preprocess
 from tunesmith.source.reader.grammar import GrammarText, grammar_text, known_names, syntax_nodes, syntax_tree
 from tunesmith.source.reader.names import flatten_namespaces
 from tunesmith.source.reader.statements import KERNEL_WORDS, FunctionReader, LambdaReader, parts_of
 from tunesmith.source.substitution import substitute
+from tunesmith.source.text import MAX_TEXT
 from tunesmith.source.types import canonical_type_name, integer_literal, of_type
 
 if TYPE_CHECKING:

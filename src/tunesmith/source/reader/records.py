@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import fold_expr, int_value
-from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.reader.parse import THIS, read_expression
 from tunesmith.source.reader.templates import (
     Meaning,
@@ -23,7 +22,8 @@ from tunesmith.source.reader.templates import (
     template_meaning,
 )
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, of_type
+from tunesmith.source.text import identifiers_in
+from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, of_type, split_arguments
 
 # -- A record with its template arguments filled in: what its fields are, and where they lie.
 
@@ -201,7 +201,7 @@ class Instances:
         inside, behind = rest[:end], rest[end + 1 :]
         if head.strip() not in self._names:
             return text
-        args = tuple(squeeze_tokens(part) for part in split_at(",", lex(inside)) if part)
+        args = tuple(split_arguments(inside))
         settled = f"{head.strip()}<{', '.join(self._argument(a, depth) for a in self._all(head, args))}>"
         return self._member(settled, behind[2:], depth) if behind.startswith("::") else settled + behind
 
@@ -241,7 +241,7 @@ class Instances:
 
     def _made(self, base: str) -> Instance | None:
         head, _, rest = base.partition("<")
-        args = tuple(squeeze_tokens(p) for p in split_at(",", lex(rest.removesuffix(">"))) if p)
+        args = tuple(split_arguments(rest.removesuffix(">")))
         found = self._chosen(head, args)
         if found is None:
             return None
@@ -364,7 +364,7 @@ class Instances:
             if pattern in names:
                 if bound.setdefault(pattern, arg) != arg:
                     return None
-            elif set(lex_words(pattern)) & names:
+            elif names.intersection(identifiers_in(pattern)):
                 if _may_fit(pattern, arg, names):
                     raise c.Unreadable(f"whether {record.name} is written for {arg} is not looked for")
                 return None
@@ -533,13 +533,9 @@ def as_list(value: c.Expr) -> c.Braces:
     return value if isinstance(value, c.Braces) and value.type is None else c.Braces((value,))
 
 
-def lex_words(text: str) -> list[str]:
-    return [token.text for token in lex(text) if token.kind == "word"]
-
-
 def _may_fit(pattern: str, arg: str, names: set[str]) -> bool:
     """Whether `vec<T, 4>` or `T *` may stand for an argument."""
-    words = [token.text for token in lex(pattern)]
+    words = re.findall(r"\w+|[^\w\s]", pattern)
     signs = [r".+" if word in names else re.escape(word) for word in words]
     return re.fullmatch(r"\s*".join(signs), arg) is not None
 

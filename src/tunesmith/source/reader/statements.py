@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import NotAssembly, instruction_lines, is_function, is_pure
-from tunesmith.source.lex import Token, is_unsigned, lex, read_number
+from tunesmith.source.lex import Token, lex
 from tunesmith.source.reader.grammar import (
     OPENCL_SPACES,
     GrammarText,
@@ -275,7 +275,7 @@ class ExpressionReader(TypeReader):
     def _number(self, node: Node) -> c.Expr:
         text = (node.text or b"").decode("utf-8", "replace")
         positive = text.removeprefix("-").strip()  # the grammar reads -1 as one literal
-        value = read_number(positive)
+        value = c.read_number(positive)
         if value is None:
             return self.opaque(node)
         return _negate_literal(c.Number(positive, value)) if text.startswith("-") else c.Number(text, value)
@@ -475,7 +475,7 @@ class ExpressionReader(TypeReader):
 
 
 def _negate_literal(number: c.Number) -> c.Expr:
-    if is_unsigned(number.text):
+    if number.is_unsigned:
         return c.Unary("-", number)
     return c.Number(f"-{number.text}", -number.value)
 
@@ -894,7 +894,7 @@ class StatementReader(ExpressionReader):
         count: int | None = None
         if "unroll" in attribute:
             inside = attribute.partition("(")[2].partition(")")[0].strip()
-            value = read_number(inside) if inside else 0
+            value = c.read_number(inside) if inside else 0
             count = value if isinstance(value, int) else 0
         if len(done) == 1 and isinstance(done[0], c.For) and count is not None:
             return (replace(done[0], unroll=count),)

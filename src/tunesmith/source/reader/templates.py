@@ -10,7 +10,7 @@ from functools import lru_cache
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import fold_expr, fold_statements, int_value
-from tunesmith.source.lex import Token, lex, split_at, squeeze_tokens
+from tunesmith.source.lex import Token
 from tunesmith.source.reader.parse import read_expression, read_type
 from tunesmith.source.substitution import replace_words, substitute
 from tunesmith.source.types import (
@@ -21,6 +21,7 @@ from tunesmith.source.types import (
     integer_literal,
     of_type,
     size_of,
+    split_arguments,
     type_of,
 )
 
@@ -216,9 +217,7 @@ def _specialise_node(node: c.Expr, meaning: Meaning) -> c.Expr:
                     equal = meaning.type_text(left.strip()) == meaning.type_text(right.strip())
                     return integer_literal(int(equal))
             if (asked := _ONE_OF.fullmatch(changed)) is not None and asked[1] in meaning.any_of:
-                first, *others = (
-                    meaning.type_text(squeeze_tokens(p)) for p in split_at(",", lex(asked[2])) if p
-                )
+                first, *others = map(meaning.type_text, split_arguments(asked[2]))
                 return integer_literal(int(first in others))
             return node if changed == text else c.Opaque(changed, names)
     return node
@@ -310,7 +309,7 @@ def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
     if not bracket:
         return name, ()
     inside = rest.strip().removesuffix(">")
-    return name, tuple(squeeze_tokens(part) for part in split_at(",", lex(inside)) if part)
+    return name, tuple(split_arguments(inside))
 
 
 def complete_arguments(
