@@ -395,7 +395,9 @@ class AddressFlow(FlowStatements):
         if any(not value.is_plain for value in (*values, *kept)):
             places = [self._places(one) for one in outputs]
             words = self.place.words(node.start_byte, node.end_byte)
-            flow = AsmFlow(words, kept, values, self._asm_write, self._touch, self._is_shared)
+            flow = AsmFlow(
+                [word.text for word in words], kept, values, self._asm_write, self._touch, self._is_shared
+            )
             found = flow.run(node, self.refuse)
             for targets, value in zip(places, found, strict=True):
                 for place in targets:

@@ -42,11 +42,7 @@ _Type = Callable[[c.Expr], c.Type | None]
 
 class Places:
     def __init__(
-        self,
-        instances: Instances,
-        types: dict[str, c.Type],
-        type_of: _Type,
-        fresh: Callable[[str], str],
+        self, instances: Instances, types: dict[str, c.Type], type_of: _Type, fresh: Callable[[str], str]
     ) -> None:
         self.parts: set[str] = set()  # variables that are several by now
         self._named: dict[tuple[str, str], str] = {}  # variable and field -> what holds it
@@ -536,13 +532,7 @@ class Construction:
                 self._set(where, field.type, field.count, empty if behind is None else behind, before, line)
 
     def _next(
-        self,
-        place: c.Expr,
-        type_: c.Type,
-        count: int,
-        given: deque[c.Expr],
-        before: Before,
-        line: int,
+        self, place: c.Expr, type_: c.Type, count: int, given: deque[c.Expr], before: Before, line: int
     ) -> None:
         """What comes next in a list; it may leave out braces around arrays and plain objects."""
         first, instance = given[0], self._instances.of(type_)

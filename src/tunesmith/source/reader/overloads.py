@@ -262,12 +262,7 @@ class Overloads:
     # -- constructors ---------------------------------------------------------------------------------------
 
     def constructor(
-        self,
-        instance: Instance,
-        args: tuple[c.Expr, ...],
-        type_of: _Type,
-        line: int,
-        implicit: bool = False,
+        self, instance: Instance, args: tuple[c.Expr, ...], type_of: _Type, line: int, implicit: bool = False
     ) -> tuple[str, tuple[c.Expr, ...]] | None:
         """The constructor for these arguments, with its defaults filled in; None where none is written.
 

@@ -176,10 +176,7 @@ class Instances:
             return type_
         found = plain_type(base, self._source.language)
         return replace(
-            type_,
-            base=found.base,
-            pointers=type_.pointers + found.pointers,
-            const=type_.const or found.const,
+            type_, base=found.base, pointers=type_.pointers + found.pointers, const=type_.const or found.const
         )
 
     def text(self, text: str) -> str:

@@ -1382,12 +1382,7 @@ class LambdaReader(FunctionReader):
                 type_ = replace(type_, reference=True, const=each not in changed, restrict=False)
             held.append(c.Parameter(replace(type_, restrict=False), each))
         function = c.Function(
-            f"lambda_{name}_{line}",
-            (*own, *held),
-            body,
-            result,
-            template=(*template, *generic),
-            line=line,
+            f"lambda_{name}_{line}", (*own, *held), body, result, template=(*template, *generic), line=line
         )
         args = tuple(parameter.name for parameter in template)
         found = Lambda(function, free, args, by_value)
