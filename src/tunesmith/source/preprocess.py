@@ -74,11 +74,9 @@ def sorted_out(macros: Iterable[tuple[str, str]], said_by: str) -> Predefined:
     others: list[str] = []
     for name, value in macros:
         plain = name.partition("(")[0]
-        if plain in OF_HEADERS:
-            continue
-        if plain == name and (not value or _NUMBER.fullmatch(value)):
+        if plain == name not in OF_HEADERS and (not value or _NUMBER.fullmatch(value)):
             numbers.append((name, value))
-        else:
+        elif plain not in OF_HEADERS:
             others.append(plain)
     return Predefined(tuple(numbers), said_by, tuple(others))
 
@@ -437,10 +435,8 @@ class Preprocessor:
                 raise Unreadable(f"#if {rest[:60]} asks for {token.text}, which a header defines", line)
         tells = any(name in TELL_VERSION or name in OF_HEADERS for name in self._asked_for(tokens))
         try:
-            found = {
-                self._value(tokens, macros)
-                for macros in (self._macros_by_version() if tells else (self._macros,))
-            }
+            ways = self._macros_by_version() if tells else (self._macros,)
+            found = {self._value(tokens, macros) for macros in ways}
         except Unreadable as trouble:
             return self._report_undecided(rest, line, trouble.reason)
         if len(found) > 1:
@@ -497,7 +493,7 @@ def _convert_pragma_operators(tokens: list[Token]) -> list[Token]:
 
 
 def decided_defined(
-    tokens: list[Token], macros: Collection[str], asks: Callable[[str], bool] = lambda _name: False
+    tokens: Sequence[Token], macros: Collection[str], asks: Callable[[str], bool] = lambda _name: False
 ) -> list[Token]:
     """`defined X` and `defined(X)` as 1 or 0, before anything is expanded; left where `asks` says so."""
     done: list[Token] = []
@@ -562,11 +558,7 @@ class _Resolver:
     conditions: list[_BranchInText] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.macros: dict[str, Macro] = {}
-        for name, value in self.values.items():
-            macro = read_macro(f"{name} {value}" if value >= 0 else f"{name} ({value})")
-            assert isinstance(macro, Macro), "a parameter's name does as a macro"
-            self.macros[name] = macro
+        self.macros = _macros_of(self.values)
         self.seen = set(self.early)  # words of the code so far
         self.defined: set[str] = set()  # known names that the text defines by now
         self.remark = ""  # of a condition that holds, for the line below it
@@ -624,25 +616,17 @@ class _Resolver:
             self.remark = ""
             self.pieces.append(raw if left == rest else _replace_condition(raw, rest, left))
         elif holds:
-            self.remark = _bare_trailing_comment(raw)
+            self.remark = _trailing_comment(raw).strip()
         self.conditions.append(_BranchInText(holds is not False, holds is True, holds is None))
 
     def _settle(self, name: str, following: Directive | None) -> None:
         """A known name's default gives way to its value, unless the name was used before it."""
-        is_default = following is not None and following.word == "define"
-        if (
-            following is None
-            or not is_default
-            or first_word(following.rest)[0] != name
-            or not self._is_unconditional
-        ):
+        if following is None or following.word != "define" or first_word(following.rest)[0] != name:
             return
-        if name in self.seen or name in self.defined:
+        if name in self.seen or name in self.defined or not self._is_unconditional:
             return
-        raw = self.source[self.source.rfind("\n", 0, following.start) + 1 : following.end]
-        self.pieces.append(
-            f"#define {name} {format_macro_value(self.values[name])}{_trailing_comment(raw)}\n"
-        )
+        comment = _trailing_comment(self.source[following.start : following.end])
+        self.pieces.append(f"#define {name} {format_macro_value(self.values[name])}{comment}\n")
         self.defined.add(name)
 
     def _go_on(self, word: str, rest: str, raw: str) -> None:
@@ -664,7 +648,7 @@ class _Resolver:
             condition.written = True
         elif holds and condition.written:
             self.pieces.append(raw if word == "else" else f"#else{_trailing_comment(raw)}\n")
-        self.remark = _bare_trailing_comment(raw) if holds and not condition.written else ""
+        self.remark = _trailing_comment(raw).strip() if holds and not condition.written else ""
         condition.live = holds is not False
         condition.taken = condition.taken or holds is True
         self.conditions.append(condition)
@@ -676,8 +660,10 @@ class _Resolver:
         return (known if word == "ifdef" else False if known else None), rest
 
     def _value(self, tokens: Sequence[Token]) -> bool | None:
-        asked = _without_defined(tokens, self.macros)
-        value = asked and value_of(asked, self.macros)
+        asked = decided_defined(tokens, self.macros, lambda name: name not in self.macros)
+        if any(token.text == "defined" for token in asked):
+            return None
+        value = value_of(asked, self.macros) if asked else 0
         return None if value is None else bool(value)
 
     def text(self) -> str:
@@ -691,6 +677,11 @@ def format_macro_value(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
+def _macros_of(values: Mapping[str, int]) -> dict[str, Macro]:
+    read = (read_macro(f"{name} {format_macro_value(value)}") for name, value in values.items())
+    return {macro.name: macro for macro in read if isinstance(macro, Macro)}
+
+
 def value_of(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> int | None:
     """None: it depends on names that no macro here has."""
     try:
@@ -698,24 +689,6 @@ def value_of(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> int | None
         return None if any(t.kind == "word" for t in left) else ConditionReader(left).value()
     except Unreadable:
         return None
-
-
-def _without_defined(tokens: Sequence[Token], macros: Collection[str]) -> list[Token] | None:
-    """`defined X` as 1 where it is; None where it may not be."""
-    done: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        if tokens[at].text != "defined":
-            done.append(tokens[at])
-            at += 1
-            continue
-        group = [token.text for token in tokens[at + 1 : at + 4]]
-        in_brackets = len(group) == 3 and group[0] == "(" and group[2] == ")"
-        if (group[1] if in_brackets else "".join(group[:1])) not in macros:
-            return None
-        done.append(Token("number", "1", tokens[at].line, tokens[at].space))
-        at += 4 if in_brackets else 2
-    return done
 
 
 def _simplify_condition(
@@ -732,10 +705,7 @@ def _simplify_condition(
             if holds is settles:
                 return settles, ""
             left += [said] if holds is None else []
-        whole = len(left) == len(parts) and all(
-            said == _source_slice(text, p) for said, p in zip(left, parts, strict=True)
-        )
-        if whole:
+        if left == [_source_slice(text, part) for part in parts]:
             return None, _source_slice(text, tokens)
         return (None, f" {mark} ".join(left)) if left else (not settles, "")
     if tokens and tokens[0].text == "(" and _find_closing_paren(tokens) == len(tokens) - 1:
@@ -785,10 +755,6 @@ def _trailing_comment(raw: str) -> str:
     return f"  {found[-1].strip()}" if found and "\n" not in found[-1] else ""
 
 
-def _bare_trailing_comment(raw: str) -> str:
-    return _trailing_comment(raw).strip()
-
-
 # -- macros that are numbers by now ---------------------------------------------------------------------
 
 _COMPARING = ("==", "!=", "<", ">", "<=", ">=", "&&", "||", "!")
@@ -796,11 +762,7 @@ _COMPARING = ("==", "!=", "<", ">", "<=", ">=", "&&", "||", "!")
 
 def fold_macro_bodies(text: str, values: Mapping[str, int]) -> str:
     """With numbers for the macros whose bodies are arithmetic over known values."""
-    macros = {
-        name: m
-        for name, v in values.items()
-        if isinstance(m := read_macro(f"{name} {format_macro_value(v)}"), Macro)
-    }
+    macros = _macros_of(values)
     pieces: list[str] = []
     at = depth = 0
     for directive in find_directives(text):
@@ -819,10 +781,8 @@ def fold_macro_bodies(text: str, values: Mapping[str, int]) -> str:
 
 def _is_int(body: Sequence[Token]) -> bool:
     """Whether a macro's arithmetic is that of plain ints: a comparison is a bool in C++, 1u is unsigned."""
-    if any(
-        t.kind not in ("word", "number", "mark") or (t.kind == "number" and not t.text.isdigit())
-        for t in body
-    ):
+    plain = (t.text.isdigit() if t.kind == "number" else t.kind in ("word", "mark") for t in body)
+    if not all(plain):
         return False
     while body and body[0].text == "(" and _find_closing_paren(body) == len(body) - 1:
         body = body[1:-1]

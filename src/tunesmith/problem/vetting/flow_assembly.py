@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tunesmith.problem.vetting.device_words import Refusal
+from tunesmith.problem.vetting.device_words import Refusal, split_word_set
 from tunesmith.problem.vetting.flow_memory import PLAIN, WIDEST_SHARED, FlowValue, combine_values, join_all
 
 if TYPE_CHECKING:
@@ -15,29 +15,10 @@ if TYPE_CHECKING:
 _REGISTER = re.compile(r"%\d+|%?%?[A-Za-z_$][\w$]*")
 _INSTRUCTION = re.compile(r"\s*(?:@!?(%?%?[\w$\[\]]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_WRITE = frozenset({"st", "red", "atom", "cp", "stmatrix", "multimem"})
-_ACCESS = _WRITE | frozenset(
-    [
-        "ld",
-        "ldu",
-        "ldmatrix",
-        "mbarrier",
-        "prefetch",
-        "prefetchu",
-        "tensormap",
-        "discard",
-        "applypriority",
-        "wgmma",
-        "mma",
-        "wmma",
-        "tcgen05",
-        "fence",
-        "bar",
-        "barrier",
-        "griddepcontrol",
-        "membar",
-        "clusterlaunchcontrol",
-    ]
+_WRITE = split_word_set("st red atom cp stmatrix multimem")
+_ACCESS = _WRITE | split_word_set(
+    "ld ldu ldmatrix mbarrier prefetch prefetchu tensormap discard applypriority wgmma mma wmma tcgen05 "
+    "fence bar barrier griddepcontrol membar clusterlaunchcontrol"
 )
 _SAME = frozenset({"mov", "cvta", "cvt", "mapa"})
 _ARITHMETIC = {"add": "+", "sub": "-", "and": "&", "shr": ">>", "rem": "%", "div": "/", "shl": "<<"}
