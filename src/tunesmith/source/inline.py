@@ -40,12 +40,10 @@ from tunesmith.source.substitution import Placed, Placer, simplify_statements, w
 from tunesmith.source.text import blank_elements, identifiers_in
 from tunesmith.source.types import Types, byte_size, declared_types, integer_literal, is_integer, type_of
 
-# -- Function templates that are handed a lambda, `each(x, n, [&](float v) { s += v; })`: one for each
-# lambda.
+# -- Function templates that are handed a lambda, `each(x, n, [&](float v) { s += v; })`: one for each lambda.
 #
 # The parameter goes, and with it the template parameter that is its type. What the lambda captures is handed
-# on
-# in its place, by reference, and the lambda's own function is called with it.
+# on in its place, by reference, and the lambda's own function is called with it.
 
 
 _MOST = 32  # functions made of one kernel
@@ -89,9 +87,8 @@ class _HandedLambdas:
             self.made[name] = made
         pairs = list(zip(call.args, lambdas, strict=True))
         plain = [arg for arg, one in pairs if one is None]
-        captured = [
-            own for arg, one in pairs if one is not None and isinstance(arg, c.Call) for own in arg.args
-        ]
+        handed = (arg for arg, one in pairs if one is not None and isinstance(arg, c.Call))
+        captured = [each for call in handed for each in call.args]
         return replace(call, function=name, args=(*plain, *captured))
 
     def _made(self, call: c.Call, lambdas: list[c.Function | None], name: str) -> c.Function | None:
@@ -267,12 +264,9 @@ def _align_accessed_arrays(
                     widest[name] = max(word, widest.get(name, 0))
 
     def declared(declare: c.Declare) -> c.Declare:
-        by = widest.get(declare.name)
-        return (
-            declare
-            if by is None or declare.align is not None
-            else replace(declare, align=integer_literal(by))
-        )
+        if declare.name not in widest or declare.align is not None:
+            return declare
+        return replace(declare, align=integer_literal(widest[declare.name]))
 
     return walk.map_statements(body, on_stmt=lambda s: walk.map_declared(s, declared)) if widest else body
 
@@ -308,8 +302,7 @@ def inline_calls(
     elif work.notes and obstacles is None and work.objects.used_whole(result):
         raise c.Unreadable(work.notes[0])  # a call that stays takes an object, which is no variable by now
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
-    result = replace(result, body=_with_integers_written(result))
-    result = replace(result, body=with_bit_copies(_one_by_one(result.body)))
+    result = replace(result, body=with_bit_copies(_one_by_one(_with_integers_written(result))))
     work.note_other_calls(result)
     source = work.objects.source
     if work.objects.active and not work.notes:
@@ -331,16 +324,12 @@ def _without_records(function: c.Function, source: c.Source) -> c.Source:
             left += [f.text or print_function(f) for f in own]
     if any(word in names for text in left for word in _WORD.findall(text)):
         return source
-    preamble = tuple(text for text in source.preamble if text not in source.of_records)
-    return replace(source, preamble=preamble)
+    return replace(source, preamble=tuple(text for text in source.preamble if text not in source.of_records))
 
 
 def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
     """`auto i = blockIdx.x * blockDim.x`, `auto p = (float4 *)x` under the type that it has."""
     types = declared_types(function)
-
-    def declared(stmt: c.Stmt) -> c.Stmt:
-        return walk.map_declared(stmt, written)
 
     def written(declare: c.Declare) -> c.Declare:
         known = types.get(declare.name)
@@ -352,7 +341,7 @@ def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
             return declare
         return replace(declare, type=replace(declare.type, base=known.base))
 
-    return walk.map_statements(function.body, on_stmt=declared)
+    return walk.map_statements(function.body, on_stmt=lambda stmt: walk.map_declared(stmt, written))
 
 
 def _one_by_one(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
@@ -749,13 +738,12 @@ def _is_stable_place(place: c.Expr, changed: frozenset[str]) -> bool:
 # several, `lambda_sum_8` the lambda that `sum` is set to. What the source says itself stays as it is.
 
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _NUMBERED = re.compile(r"(?P<name>.+?)(?:_\d+)+")
 _LAMBDA = re.compile(r"lambda_(?P<name>\w*)_\d+")
 
 
 def find_identifiers(text: str) -> frozenset[str]:
-    return frozenset(_NAME.findall(text))
+    return frozenset(_WORD.findall(text))
 
 
 def in_words_of(source: frozenset[str], reason: str) -> str:
@@ -765,7 +753,7 @@ def in_words_of(source: frozenset[str], reason: str) -> str:
         name = match[0]
         return name if name in source or "_" not in name else _original_name(name, source) or name
 
-    return _NAME.sub(said, reason)
+    return _WORD.sub(said, reason)
 
 
 def _original_name(name: str, source: frozenset[str]) -> str:
@@ -783,15 +771,13 @@ def _original_name(name: str, source: frozenset[str]) -> str:
     return ""
 
 
-# -- Assembly in a kernel that only computes, as a helper: one value of registers, and no more is known of
-# it.
+# -- Assembly in a kernel that only computes, as a helper: one value of registers.
 #
 #     asm("fma.rn.f16x2 %0, %1, %2, %1;" : "=r"(r) : "r"(a[i]), "r"(b[i]));
 #                                         ->  r = fma_rn_f16x2(a[i], b[i]);
 #
 # Compilers take an operand only where its type has the kind and the size of its constraint, so that nothing
-# is
-# converted on the way. What does more than compute, or sets several values, stays as it is.
+# is converted on the way. What does more than compute, or sets several values, stays as it is.
 
 
 _TYPES = {"f": "float", "r": "unsigned int", "h": "unsigned short", "l": "unsigned long long", "d": "double"}
@@ -802,9 +788,7 @@ _ADDRESS = re.compile(r"[\[\]]")
 
 def with_helpers(source: c.Source) -> c.Source:
     """The kernels of a source with such assembly as calls, and the helpers ahead of them."""
-    if source.language != "cuda" or not any(
-        "asm" in function.text for function in source.functions if function.is_kernel
-    ):
+    if source.language != "cuda" or not any("asm" in f.text for f in source.functions if f.is_kernel):
         return source
     apart = _Apart({word for f in source.functions for word in re.findall(r"\w+", f.text)})
     changed = [apart.kernel(f) if f.is_kernel else f for f in source.functions]

@@ -30,8 +30,7 @@ from tunesmith.source.types import (
     type_of,
 )
 
-# -- What a body may change of the variables that it names: by assignment, by reference, by a method, in
-# part.
+# -- What a body may change of the variables that it names: by assignment, by reference, by a method, in part.
 #
 # `walk.assigned_in` sees assignments alone. Here a call counts as well, by the declarations of all functions
 # and methods of that name; a name that no table knows may change whatever it is handed.
@@ -162,9 +161,8 @@ class Changes:
         if any(self._changes_object(each) for each in self._methods.get(f"operator{op}", ())):
             yield operands[0]
         for function in self._functions.get(f"operator{op}", ()):
-            yield from (
-                arg for arg, p in zip(operands, function.parameters, strict=False) if _is_open(p.type)
-            )
+            pairs = zip(operands, function.parameters, strict=False)
+            yield from (operand for operand, parameter in pairs if _is_open(parameter.type))
 
     def _found(self, name: str, kind: str) -> list[c.Function]:
         last = name.partition("#")[0].rpartition("::")[2]
@@ -193,9 +191,10 @@ class Changes:
             return False
         if method.name not in self._known:
             self._known[method.name] = True  # as long as it is not known: methods that call each other
-            self._known[method.name] = any(
-                self._changes_this(m) for m in self._methods[method.name] if not _is_const(m)
+            others = (
+                m for m in self._methods[method.name] if not (m.parameters and m.parameters[0].type.const)
             )
+            self._known[method.name] = any(map(self._changes_this, others))
         return self._known[method.name]
 
     def _changes_this(self, method: c.Function) -> bool:
@@ -273,10 +272,6 @@ def _is_assigning_function(name: str) -> bool:
     return is_function(name) and bool(function_effects(name) & Effects.ASSIGNS)
 
 
-def _is_const(method: c.Function) -> bool:
-    return bool(method.parameters) and method.parameters[0].type.const
-
-
 def _called_names(node: c.Expr | c.Stmt) -> Iterator[tuple[str, str]]:
     match node:
         case c.Call(function=name, of=of):
@@ -341,9 +336,8 @@ class Handed:
         """Raises Unreadable where neither that nor a copy would do."""
         if parameter.type.reference and not parameter.type.const:
             if not is_plain_place(arg):
-                raise c.Unreadable(
-                    f"its argument {parameter.name} is changed through a place that is computed"
-                )
+                fault = f"its argument {parameter.name} is changed through a place that is computed"
+                raise c.Unreadable(fault)
             return True
         if not parameter.type.reference and self.changes(parameter):
             return self._is_its_own_copy(parameter, arg)
@@ -395,15 +389,10 @@ class Handed:
     def _apart_from(self, element: c.Expr) -> frozenset[str]:
         """Parameters that are other names for variables which are numbers: no element is one of them."""
         named = walk.names_in(element)
-        own = [(p.name, self.types.get(a.name), a.name) for p, a in self._pairs if isinstance(a, c.Name)]
-        return frozenset(
-            parameter
-            for parameter, type_, variable in own
-            if type_ is not None
-            and not type_.is_pointer
-            and type_.base in _NUMBERS
-            and not _is_any_touched({variable}, named | self.aliased)
-        )
+        variables = {p.name: a.name for p, a in self._pairs if isinstance(a, c.Name)}
+        known = ((p, name, self.types.get(name)) for p, name in variables.items())
+        plain = ((p, name) for p, name, t in known if t and not t.is_pointer and t.base in _NUMBERS)
+        return frozenset(p for p, name in plain if not _is_any_touched({name}, named | self.aliased))
 
     def moves(self, parameter: c.Parameter, arg: c.Expr) -> bool:
         """Whether the text of a reference's place may come to another place while the function runs."""
@@ -588,9 +577,7 @@ class _Scopes:
     def _alternative(self, stmt: c.Alternative, values: dict[str, c.Expr], depth: int) -> c.Stmt:
         """Its branches are no scopes: what either declares hides a variable from there on."""
         seen = [dict(values), dict(values)]
-        then, otherwise = (
-            self.block(part, own, depth) for part, own in zip((stmt.then, stmt.otherwise), seen, strict=True)
-        )
+        then, otherwise = self.block(stmt.then, seen[0], depth), self.block(stmt.otherwise, seen[1], depth)
         now = dict(seen[0].items() & seen[1].items())
         if any(name not in values or values[name] != value for own in seen for name, value in own.items()):
             raise c.Unreadable("a choice of the preprocessor declares a variable that must be renamed")
@@ -638,20 +625,17 @@ class Placer:
     def as_expression(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
         """The call as one expression, where the function is no more than `return expression;`."""
         last = function.body[0] if len(function.body) == 1 else None
-        if not isinstance(last, c.Return) or last.value is None:
-            return None
-        if function.result.reference:
+        if not isinstance(last, c.Return) or last.value is None or function.result.reference:
             return None
         values: dict[str, c.Expr] = {}
-        sometimes = any(
-            isinstance(node, c.Ternary) or (isinstance(node, c.Binary) and node.op in ("&&", "||"))
-            for node in walk.nodes_in(last.value)
+        nodes = list(walk.nodes_in(last.value))
+        decides = (
+            isinstance(n, c.Ternary) or (isinstance(n, c.Binary) and n.op in ("&&", "||")) for n in nodes
         )
+        sometimes = any(decides)
         changed = self._changes.of(last.value)
-        addresses = (n for n in walk.nodes_in(last.value) if isinstance(n, c.Unary) and n.op == "&")
-        pointed = {
-            name for name, through in map(walk.root_variable, (n.operand for n in addresses)) if not through
-        }
+        addressed = (walk.root_variable(n.operand) for n in nodes if isinstance(n, c.Unary) and n.op == "&")
+        pointed = {name for name, through in addressed if not through}
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
             if (uses > 1 and not _is_cheap(arg)) or changed.parameter(parameter):
@@ -716,9 +700,8 @@ class Placer:
             if not parameter.name:
                 continue
             if handed.goes_in_directly(parameter, arg):
-                values[parameter.name] = (
-                    self._fixed(arg, line, before) if handed.moves(parameter, arg) else arg
-                )
+                arg = self._fixed(arg, line, before) if handed.moves(parameter, arg) else arg
+                values[parameter.name] = arg
                 continue
             fresh = self.fresh("object" if parameter.name == "this" else parameter.name)
             values[parameter.name] = c.Name(fresh)
@@ -760,9 +743,8 @@ class Placer:
         return walk.fresh_name(name, self._taken)
 
     def _check(self, function: c.Function) -> None:
-        if any(
-            isinstance(n, c.Verbatim) and n.names & {"return", "goto"} for n in walk.nodes_in(function.body)
-        ):
+        texts = (node for node in walk.nodes_in(function.body) if isinstance(node, c.Verbatim))
+        if any(text.names & {"return", "goto"} for text in texts):
             raise c.Unreadable("it leaves from inside text that is not understood")
         again = {p.name for p in function.parameters} & set(walk.declared_in(function.body))
         if again:
@@ -777,11 +759,9 @@ class Placer:
         def keep(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
             return () if isinstance(stmt, c.Declare) and "shared" in stmt.storage else stmt
 
-        return (
-            rename_variables(walk.map_statements(function.body, on_stmt=keep), names)
-            if names
-            else function.body
-        )
+        if not names:
+            return function.body
+        return rename_variables(walk.map_statements(function.body, on_stmt=keep), names)
 
     def _home(self, function: c.Function, declare: c.Declare) -> str:
         key = (function.name, declare)
@@ -814,8 +794,7 @@ class Placer:
         return (c.Declare(result, name, line=line), *walk.without_exits(body, name)), c.Name(name)
 
     def _type_of_value(self, value: c.Expr | None) -> c.Type:
-        language = self._source.language
-        found = None if value is None else type_of(value, self._types, self._source.functions, language)
+        found = None if value is None else self._type(value)
         if found is None:
             raise c.Unreadable("the type of its value is not written")
         return replace(found, const=found.const and found.is_pointer, reference=False)
@@ -830,10 +809,9 @@ class Placer:
             return body, value
         result = replace(function.result, const=False, reference=False, restrict=False)
         if isinstance(value, c.Name):
-            declared = next(
-                (n for n in walk.nodes_in(body) if isinstance(n, c.Declare) and n.name == value.name), None
-            )
-            known = declared.type if declared is not None else self._types.get(value.name)
+            declares = (n for n in walk.nodes_in(body) if isinstance(n, c.Declare))
+            declared = (one.type for one in declares if one.name == value.name)
+            known = next(declared, self._types.get(value.name))
             if known is not None and (known.base, known.pointers) == (result.base, result.pointers):
                 return body, value
         if result.base == "auto":
@@ -855,8 +833,7 @@ def _is_cheap(arg: c.Expr) -> bool:
     return len(nodes) <= 2 and all(isinstance(node, c.Name | c.Number | c.Member | c.Cast) for node in nodes)
 
 
-# -- What methods put in place leave behind, made plain: loops of one turn, arrays of one or by other
-# names.
+# -- What methods put in place leave behind, made plain: loops of one turn, arrays of one or by other names.
 #
 # uint4 data[1]; for (i = 0; i < 1; ++i) data[i] = p[i]; ... ((half *)data)[j]
 #     ->  uint4 data; data = p[0]; ... ((half *)&data)[j]
@@ -883,10 +860,12 @@ def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stm
         if at in later:
             done.append(later[at])
             continue
-        if isinstance(stmt, c.Declare) and stmt.name in names and _is_bare(stmt):
-            use = next(
-                (n for n in range(at + 1, len(stmts)) if stmt.name in _mentioned_names(stmts[n])), None
-            )
+        if (
+            isinstance(stmt, c.Declare)
+            and stmt.name in names
+            and not (stmt.init or stmt.dims or stmt.storage)
+        ):
+            use = next((n for n in range(at + 1, len(stmts)) if _mentions(stmts[n], stmt.name)), None)
             value = None if use is None else _value_set(stmts[use], stmt.name)
             if use is not None and value is not None and use not in later:
                 later[use] = replace(stmt, init=value)
@@ -895,12 +874,8 @@ def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stm
     return tuple(done)
 
 
-def _is_bare(stmt: c.Declare) -> bool:
-    return stmt.init is None and not stmt.dims and not stmt.storage
-
-
-def _mentioned_names(stmt: c.Stmt) -> frozenset[str]:
-    return walk.names_in(stmt) | frozenset(walk.declared_in(stmt))
+def _mentions(stmt: c.Stmt, name: str) -> bool:
+    return name in walk.names_in(stmt) or name in walk.declared_in(stmt)
 
 
 def _value_set(stmt: c.Stmt, name: str) -> c.Expr | None:
@@ -923,9 +898,8 @@ def _without_few_turns(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
         return stmt
     if stop != start + 1 and not (start == 0 < stop <= _FEW and _moves_vectors(stmt)):
         return stmt
-    if index.name in walk.assigned_in(stmt.body) or any(
-        isinstance(n, c.Jump) for n in walk.nodes_in(stmt.body)
-    ):
+    leaves = any(isinstance(node, c.Jump) for node in walk.nodes_in(stmt.body))
+    if leaves or index.name in walk.assigned_in(stmt.body):
         return stmt
     if stop == start + 1:
         value = of_type(integer_literal(start), c.Type(index.type.base)) if start else _ZERO

@@ -14,7 +14,6 @@ import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
@@ -38,6 +37,7 @@ from tunesmith.source.types import INTEGERS, integer_literal, type_of
 
 
 _Type = Callable[[c.Expr], c.Type | None]
+Sets = tuple[c.Stmt, ...]  # statements that set something
 
 
 class Places:
@@ -70,9 +70,8 @@ class Places:
             return type_
         element = instance.element
         if element is None:
-            raise c.Unreadable(
-                f"'{name}' points to a {instance.name}, whose fields are of several types or lie apart"
-            )
+            fault = f"'{name}' points to a {instance.name}, whose fields are of several types or lie apart"
+            raise c.Unreadable(fault)
         done = replace(type_, base=element[0])
         self._flat[name] = c.Type(type_.base, 1, type_.const)
         self._types[name] = done
@@ -219,16 +218,13 @@ class Places:
             if not field.count:
                 done += self._set(left, right, field, line)
                 continue
-            done.append(
-                self.loop(
-                    0,
-                    field.count,
-                    lambda at, to=left, of=right, field=field: self._set(  # type: ignore[misc]
-                        c.Index(to, at), c.Index(of, at), field, line
-                    ),
-                    line,
-                )
-            )
+
+            def element(
+                at: c.Expr, to: c.Expr = left, of: c.Expr = right, field: RecordField = field
+            ) -> Sets:
+                return self._set(c.Index(to, at), c.Index(of, at), field, line)
+
+            done.append(self.loop(0, field.count, element, line))
         return tuple(done)
 
     def _moves(self, target: c.Expr, value: c.Expr) -> bool:
@@ -243,7 +239,7 @@ class Places:
             return self.copied(left, right, field.inner, line)
         return (c.Evaluate(c.Assign("=", left, right), line=line),)
 
-    def loop(self, start: int, stop: int, body: Callable[[c.Expr], tuple[c.Stmt, ...]], line: int) -> c.Stmt:
+    def loop(self, start: int, stop: int, body: Callable[[c.Expr], Sets], line: int) -> c.Stmt:
         """The same for elements from `start` to before `stop`."""
         index = self._fresh("part")
         self._types[index] = c.Type("int")
@@ -267,11 +263,8 @@ def _offset_index(index: c.Expr, count: int) -> c.Expr:
 
 def declared_at_once(declares: tuple[c.Stmt, ...], sets: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """`float v_x; v_x = a;` as one declaration; the values name none of the variables."""
-    values = {
-        stmt.expr.target: stmt.expr.value
-        for stmt in sets
-        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign)
-    }
+    assigns = (s.expr for s in sets if isinstance(s, c.Evaluate) and isinstance(s.expr, c.Assign))
+    values = {assign.target: assign.value for assign in assigns}
     done: list[c.Stmt] = []
     for stmt in declares:
         value = values.get(c.Name(stmt.name)) if isinstance(stmt, c.Declare) else None
@@ -308,13 +301,11 @@ def _does_something(place: c.Expr) -> bool:
     return False
 
 
-# -- How objects come to be: `Q q;`, `Q q(x);`, `Q q{x, y};`, `Q q[2] = {...}`, fields of objects that are
-# made.
+# -- How objects come to be: `Q q;`, `Q q(x);`, `Q q{x, y};`, `Q q[2] = {...}`, fields of objects.
 #
-# As the language has it: a constructor that is written sets all fields in the order in which they are
-# declared,
-# by its list or by the values that stand behind them; an object without one is set field by field, what its
-# list leaves out to the value behind the field or to 0. Without a list a field without a value stays unset.
+# A constructor that is written sets all fields in the order in which they are declared, by its list or by the
+# values that stand behind them; an object without one is set field by field, what its list leaves out to the
+# value behind the field or to 0. Without a list a field without a value stays unset.
 
 
 _FEW = 8  # elements that are set one by one
@@ -322,20 +313,10 @@ Before = list[c.Stmt]  # what must be done ahead of a statement
 Items = tuple[c.Expr, ...] | None  # values of a list; None: there is none
 
 
-class ObjectReader(Protocol):
-    """Who reads expressions that objects are in."""
-
-    def type(self, expr: c.Expr) -> c.Type | None: ...
-
-    def expr(self, expr: c.Expr, before: Before, line: int) -> c.Expr: ...
-
-    def converted(self, value: c.Expr, type_: c.Type, before: Before, line: int) -> c.Expr: ...
-
-
 class Construction:
     def __init__(
         self,
-        reader: ObjectReader,
+        reader: Objects,
         instances: Instances,
         overloads: Overloads,
         places: Places,
@@ -371,7 +352,7 @@ class Construction:
             self._places.take_apart(stmt.name, instance, len(extents))
         before: Before = [stmt]
         count = extents[0] if extents and extents[0] is not None else 0
-        items = None if items is None else tuple(self._lower_item(item, before, stmt.line) for item in items)
+        items = None if items is None else tuple(self._reader.expr(item, before, stmt.line) for item in items)
         self._set(c.Name(stmt.name), stmt.type, count, items, before, stmt.line)
         return tuple(before)
 
@@ -391,12 +372,9 @@ class Construction:
         if instance is None or found is None:
             raise c.Unreadable(f"what the field {name} is made of is not known", line)
         field = found[0]
-        items = None if items is None else tuple(self._lower_item(item, before, line) for item in items)
+        items = None if items is None else tuple(self._reader.expr(item, before, line) for item in items)
         place = self._places.field(base, instance, name, line)
         self._set(place, field.type, field.count, items, before, line)
-
-    def _lower_item(self, item: c.Expr, before: Before, line: int) -> c.Expr:
-        return self._reader.expr(item, before, line)
 
     # -- values ---------------------------------------------------------------------------------------
 
@@ -428,7 +406,7 @@ class Construction:
         """The value of the one field of an object without constructors."""
         items = args
         if not args and isinstance(default := self._instances.default(instance, only), c.Braces):
-            items = tuple(self._lower_item(item, before, line) for item in default.items)
+            items = tuple(self._reader.expr(item, before, line) for item in default.items)
         if only.inner is not None:
             return self.value(only.inner, items, before, line)
         value = items[0] if items else integer_literal(0)
@@ -522,9 +500,8 @@ class Construction:
             behind: Items = None
             if default is not None and not given:
                 own = default.items if isinstance(default, c.Braces) else (default,)
-                behind = tuple(
-                    self._lower_item(substitute(item, {THIS: place}), before, line) for item in own
-                )
+                here = (substitute(item, {THIS: place}) for item in own)
+                behind = tuple(self._reader.expr(item, before, line) for item in here)
             if given:
                 self._next(where, field.type, field.count, given, before, line)
             else:
@@ -561,7 +538,7 @@ class Construction:
 
     def referred(self, stmt: c.Declare, init: c.Expr, before: Before) -> tuple[c.Stmt, ...]:
         """`P &r = p[k]`: another name for an object that is a variable, or a variable for one made here."""
-        value, fresh = self._lower_item(init, before, stmt.line), replace(stmt.type, reference=False)
+        value, fresh = self._reader.expr(init, before, stmt.line), replace(stmt.type, reference=False)
         match value:
             case c.Name(name=name) if name in self._places.parts:
                 self.second[stmt.name] = value
@@ -619,15 +596,10 @@ class Objects:
         self.places = Places(self.instances, types, self.type, fresh)
         self.construction = Construction(self, self.instances, self.overloads, self.places, types, fresh)
         self.source = self.overloads.source
+        self.active = bool(self.instances)
         self._types = types
         self._names = {record.name for record in source.records}
-        self.differing = find_const_overloads(
-            source.records
-        )  # methods that ask whether their object is const
-
-    @property
-    def active(self) -> bool:
-        return bool(self.instances)
+        self.differing = find_const_overloads(source.records)  # methods that ask if their object is const
 
     def type(self, expr: c.Expr) -> c.Type | None:
         made = self.overloads.made
@@ -664,15 +636,13 @@ class Objects:
             case c.Declare():
                 made = self._declared(stmt, before)
                 return (*before, *made)
-            case c.Evaluate(expr=c.Call(args=args, of=c.Member() as at) as one) if (
-                one.function == CONSTRUCTED
+            case c.Evaluate(expr=c.Call(function=name, args=args, of=c.Member() as at)) if (
+                name == CONSTRUCTED
             ):
                 items = args[0].items if args and isinstance(args[0], c.Braces) else None
                 self.construction.field(inside(at.base), at.field, items, before, stmt.line)
                 return tuple(before)
-            case c.For() if any(
-                isinstance(p, c.Declare) and self._is_object_declaration(p) for p in stmt.init
-            ):
+            case c.For(init=init) if any(map(self._is_object_declaration, init)):
                 first = tuple(part for one in stmt.init for part in self.prepared(one))
                 return (*first, *self.prepared(replace(stmt, init=())))
             case c.For():
@@ -691,8 +661,9 @@ class Objects:
                 done = stmt
         return (*before, done)
 
-    def _is_object_declaration(self, stmt: c.Declare) -> bool:
-        """Whether a declaration makes an object."""
+    def _is_object_declaration(self, stmt: c.Declare | c.Evaluate) -> bool:
+        if not isinstance(stmt, c.Declare):
+            return False
         type_ = self.instances.type(stmt.type)
         made = self.instances.made_by(stmt.init) if type_.base == "auto" and stmt.init is not None else None
         return made is not None or self.instances.of(type_) is not None
@@ -711,11 +682,9 @@ class Objects:
             dims = tuple([self.expr(dim, before, stmt.line) for dim in stmt.dims])
             if type_.base == "auto" and init is not None and not stmt.dims:
                 found = self.type(init)
-                if type_.reference and self.instances.of(found) is not None:
-                    assert found is not None, "it is a record"
-                    return self.construction.referred(
-                        replace(stmt, type=replace(type_, base=found.base)), init, before
-                    )
+                if found is not None and type_.reference and self.instances.of(found) is not None:
+                    named = replace(stmt, type=replace(type_, base=found.base))
+                    return self.construction.referred(named, init, before)
                 if found is not None and self.instances.named(found.base) is not None:
                     const = type_.const if not found.is_pointer else found.const
                     type_ = replace(found, const=const, reference=type_.reference, restrict=False)
@@ -747,9 +716,8 @@ class Objects:
             return self.expr(part, before, line)
 
         def sometimes(part: c.Expr) -> c.Expr:
-            return self._lower_without_objects(
-                part, "under a condition or behind a comma inside an expression", line
-            )
+            where = "under a condition or behind a comma inside an expression"
+            return self._lower_without_objects(part, where, line)
 
         match expr:
             case c.Ternary(condition=condition, yes=yes, no=no):
@@ -994,11 +962,7 @@ class Objects:
         return False
 
     def _check(self, function: c.Function) -> None:
-        objects = {
-            name
-            for name, type_ in self._types.items()
-            if not type_.is_pointer and self.instances.named(type_.base) is not None
-        }
+        objects = {name for name, type_ in self._types.items() if self.instances.of(type_) is not None}
         for stmt in walk.statements_in(function.body):
             parts = [part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr)]
             for used in (used for part in parts for used in walk.expressions_in(part)):
