@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tunesmith.base.text import truncate_text
 from tunesmith.problem.vetting.device_words import split_word_set
-from tunesmith.source.lex import Token, find_parse_obstacle, lay_out_tokens
 from tunesmith.source.preprocess import preprocess
 from tunesmith.source.reader.grammar import (
     GrammarText,
@@ -255,7 +254,7 @@ def watch_conditions(
         prepared = preprocess(text, language, defines, headers)
     except Unreadable as error:
         return f"line {error.line}: {error.reason}"
-    if fault := next(iter(prepared.problems), find_parse_obstacle(prepared.tokens)):
+    if fault := next(iter(prepared.problems), prepared.obstacle):
         return fault
     tokens = prepared.tokens
     place = grammar_text(tokens, language, known_names(tokens, language))
@@ -270,8 +269,8 @@ def watch_conditions(
     marking.hand_on(root, functions, "__global " if language == "opencl" else "")
     includes = "".join(f"#include {name}\n" for name in prepared.includes)
     return WatchedText(
-        includes + (_OPENCL if language == "opencl" else _CPP) + lay_out_tokens(marking.tokens()),
-        includes + lay_out_tokens(tokens),
+        includes + (_OPENCL if language == "opencl" else _CPP) + marking.text(),
+        includes + place.lay_out({}, {}),
         tuple(marking.conditions),
         frozenset(marking.functions),
         tuple(number for number in _literal_numbers(root) if number not in _USUAL),
@@ -299,10 +298,8 @@ class _ConditionMarker:
         self.conditions: list[DataCondition] = []
         self.functions: set[str] = set()
 
-    def tokens(self) -> Iterator[Token]:
-        for at, token in enumerate(self._place.tokens):
-            before, behind = self._before.get(at, ""), self._behind.get(at, "")
-            yield replace(token, text=f"{before}{token.text}{behind}") if before or behind else token
+    def text(self) -> str:
+        return self._place.lay_out(self._before, self._behind)
 
     def mark_conditions(self, function: FlowFunction) -> None:
         asked = {part.id for node in syntax_nodes(function.node) for part in _asked_by(node)}

@@ -156,6 +156,19 @@ def find_parse_obstacle(tokens: Sequence[Token]) -> str | None:
     return None
 
 
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+
+
+def closing_bracket(tokens: Sequence[Token], at: int) -> int:
+    """Where the bracket at `at` closes; the end where nothing does."""
+    opens, depth = tokens[at].text, 0
+    for end in range(at, len(tokens)):
+        depth += {opens: 1, _CLOSERS[opens]: -1}.get(tokens[end].text, 0)
+        if depth == 0:
+            return end
+    return len(tokens)
+
+
 W = TypeVar("W", str, Token)
 
 

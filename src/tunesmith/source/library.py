@@ -166,20 +166,17 @@ class _Cooperation:
                     return ThreadGroup()
                 if word == "tiled_partition" and len(texts) >= 1 and len(args) == 1:
                     within = self.of(args[0])
-                    return (
-                        ThreadGroup(_read_template_value(texts[0]))
-                        if isinstance(within, ThreadGroup)
-                        else None
-                    )
+                    is_group = isinstance(within, ThreadGroup)
+                    return ThreadGroup(_read_template_value(texts[0])) if is_group else None
                 reduction = f"{function}<{', '.join(texts)}>" if texts else function
                 return _of_type(reduction) if _REDUCTION.fullmatch(reduction) else None
         return None
 
     def statement(self, stmt: c.Stmt) -> c.Stmt | Iterable[c.Stmt]:
-        if isinstance(stmt, c.Declare) and (stmt.name in self.known or _STORAGE.fullmatch(stmt.type.base)):
-            return ()
-        if isinstance(stmt, c.Declare) and COPY_STORAGE.fullmatch(stmt.type.base):
-            return ()
+        if isinstance(stmt, c.Declare):
+            base = stmt.type.base
+            is_library = stmt.name in self.known or _STORAGE.fullmatch(base) or COPY_STORAGE.fullmatch(base)
+            return () if is_library else stmt
         if isinstance(stmt, c.Verbatim) and SHARED_STORAGE.fullmatch(" ".join(stmt.text.split())):
             return ()  # whoever is not understood names it still
         match stmt:
@@ -200,19 +197,14 @@ class _Cooperation:
                 if isinstance(known, Reduction):
                     return self._lower_reduction(node, known)
                 return self._method(node, known) if known is not None else node
-            case c.Call(function=function, args=(group, value, op)) if (
-                _unqualified_function(function) == "reduce"
-            ):
+            case c.Call(args=(group, value, op)) if _unqualified_function(node.function) == "reduce":
                 known, kind = self.of(group), _reduction_operator(op)
                 if isinstance(known, ThreadGroup) and known.width is not None and kind:
                     return c.Call(f"__tile_total_{kind}", (value, known.width))
-            case c.Call(function=function, args=(group,)) if _unqualified_function(function) in (
-                "sync",
-                "thread_rank",
-            ):
-                known = self.of(group)
-                if isinstance(known, ThreadGroup):
-                    return self._method(c.Call(_unqualified_function(function), of=group), known)
+            case c.Call(function=function, args=(group,)):
+                word = _unqualified_function(function)
+                if word in ("sync", "thread_rank") and isinstance(known := self.of(group), ThreadGroup):
+                    return self._method(c.Call(word, of=group), known)
             case c.Member(base=c.Call(function=function, args=(), of=of), field=field) if of is not None:
                 if function in _AXES and self.of(of) == ThreadGroup() and field in ("x", "y", "z"):
                     return c.Name(f"{_AXES[function]}.{field}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.source.lex import Token, lex
+from tunesmith.source.lex import Token, closing_bracket, find_parse_obstacle, lex
 from tunesmith.source.macros import (
     MOST_NESTING,
     MOST_TOKENS,
@@ -248,6 +248,11 @@ class Preprocessed:
     includes: tuple[str, ...]
     problems: tuple[str, ...]  # what could not be followed, in words with line numbers
     decided: tuple[str, ...] = ()  # conditions on what the compiler defines, and how each came out, in words
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why a grammar should not be shown it."""
+        return find_parse_obstacle(self.tokens)
 
 
 def preprocess(
@@ -708,7 +713,7 @@ def _simplify_condition(
         if left == [_source_slice(text, part) for part in parts]:
             return None, _source_slice(text, tokens)
         return (None, f" {mark} ".join(left)) if left else (not settles, "")
-    if tokens and tokens[0].text == "(" and _find_closing_paren(tokens) == len(tokens) - 1:
+    if tokens and tokens[0].text == "(" and closing_bracket(tokens, 0) == len(tokens) - 1:
         holds, said = _simplify_condition(text, tokens[1:-1], value)
         single = holds is None and not any(t.text in ("||", "&&", "?", ",") for t in lex(said))
         return holds, said if single else f"({said})"
@@ -728,15 +733,6 @@ def _split_at_mark(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
         else:
             found[-1].append(token)
     return found
-
-
-def _find_closing_paren(tokens: Sequence[Token]) -> int:
-    depth = 0
-    for at, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0:
-            return at
-    return len(tokens)
 
 
 def _source_slice(text: str, tokens: Sequence[Token]) -> str:
@@ -784,7 +780,7 @@ def _is_int(body: Sequence[Token]) -> bool:
     plain = (t.text.isdigit() if t.kind == "number" else t.kind in ("word", "mark") for t in body)
     if not all(plain):
         return False
-    while body and body[0].text == "(" and _find_closing_paren(body) == len(body) - 1:
+    while body and body[0].text == "(" and closing_bracket(body, 0) == len(body) - 1:
         body = body[1:-1]
     depth, question = 0, None
     for at, token in enumerate(body):

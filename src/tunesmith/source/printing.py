@@ -210,11 +210,8 @@ class _Printer:
             return
         first = next((at for at in range(start, len(lines)) if not lines[at].startswith("#pragma")), start)
         text = "; ".join(said.text for said in behind)
-        if (
-            "\n" in text
-            or len(lines[first]) + len("  // ") + len(text) > WIDTH
-            or isinstance(stmt, c.Verbatim)
-        ):
+        is_long = "\n" in text or len(lines[first]) + len("  // ") + len(text) > WIDTH
+        if is_long or isinstance(stmt, c.Verbatim):
             lines[start:start] = _comment_lines(behind, indent)
         else:
             lines[first] += f"  // {text}"
@@ -307,17 +304,13 @@ class _Printer:
         self._body(head.rstrip(), rest, indent, lines, depth)
 
     def _for_head(self, stmt: c.For) -> str:
-        init = ""
+        declares = [part for part in stmt.init if isinstance(part, c.Declare)]
+        evaluates = [part.expr for part in stmt.init if isinstance(part, c.Evaluate)]
         if stmt.init and isinstance(stmt.init[0], c.Declare):
-            declares = [part for part in stmt.init if isinstance(part, c.Declare)]
-            init = ", ".join(
-                [self.declaration(declares[0])]
-                + ["*" * part.type.pointers + self._print_declarator(part) for part in declares[1:]]
-            )
+            others = ("*" * part.type.pointers + self._print_declarator(part) for part in declares[1:])
+            init = ", ".join([self.declaration(declares[0]), *others])
         else:
-            init = ", ".join(
-                self.expr(part.expr, _ASSIGN, 0) for part in stmt.init if isinstance(part, c.Evaluate)
-            )
+            init = ", ".join(self.expr(part, _ASSIGN, 0) for part in evaluates)
         condition = "" if stmt.condition is None else f" {self.expr(stmt.condition, 0, 0)}"
         step = ", ".join(self.expr(part, _ASSIGN, 0) for part in stmt.step)
         return f"for ({init};{condition};{' ' + step if step else ''})"

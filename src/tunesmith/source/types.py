@@ -240,11 +240,8 @@ def type_of(
             return _common_arithmetic_type(inner(left), inner(right))
         case c.Ternary(yes=yes, no=no):
             a, b = inner(yes), inner(no)
-            return (
-                a
-                if a is not None and b is not None and _value_type(a) == _value_type(b)
-                else _common_arithmetic_type(a, b)
-            )
+            same = a is not None and b is not None and _value_type(a) == _value_type(b)
+            return a if same else _common_arithmetic_type(a, b)
         case c.Assign(target=target):
             return inner(target)
         case c.Call(of=None):
@@ -323,11 +320,8 @@ def _member_type(base: c.Type | None, field: str, language: str) -> c.Type | Non
     element = {"longlong": "long long", "ulonglong": "unsigned long long"}.get(parts[0], parts[0])
     if element == "char" and language != "opencl":
         element = "signed char"
-    return (
-        c.Type(canonical_type_name(element, language))
-        if len(field) == 1
-        else c.Type(f"{parts[0]}{len(field)}")
-    )
+    several = f"{parts[0]}{len(field)}"
+    return c.Type(canonical_type_name(element, language) if len(field) == 1 else several)
 
 
 def _call_result_type(
@@ -380,12 +374,10 @@ def of_type(value: c.Expr, type_: c.Type) -> c.Expr:
     if isinstance(value, c.Number) and type_.pointers == 0:
         if isinstance(value.value, int) and type_.base in _SUFFIXES:
             suffix = _SUFFIXES[type_.base]
+            if not suffix:
+                return integer_literal(value.value)
             if value.value >= 0 or "u" not in suffix.lower():
-                return (
-                    c.Number(f"{value.value}{suffix}", value.value)
-                    if suffix
-                    else integer_literal(value.value)
-                )
+                return c.Number(f"{value.value}{suffix}", value.value)
         if type_.base == "float" and isinstance(value.value, float) and value.text[-1:] in "fF":
             return value
         if type_.base == "double" and isinstance(value.value, float) and value.text[-1:].isdigit():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import fold_expr, int_value
-from tunesmith.source.lex import Token, closing_angle, find_parse_obstacle, lay_out_tokens, squeeze_tokens
+from tunesmith.source.lex import Token, closing_angle, lay_out_tokens, squeeze_tokens
 from tunesmith.source.preprocess import HeaderAsked, Predefined, Toolkit, preprocess
 from tunesmith.source.reader.grammar import GrammarText, grammar_text, known_names, syntax_nodes, syntax_tree
 from tunesmith.source.reader.names import flatten_namespaces
@@ -212,9 +212,8 @@ class RecordReader:
         declarator = node.child_by_field_name("declarator")
         if declarator is not None and declarator.type == "operator_cast":
             type_ = self.reader.specifiers(declarator).type
-            function = self.reader.headless(
-                node, declarator.child_by_field_name("declarator"), f"operator {type_.base}", type_, template
-            )
+            inner = declarator.child_by_field_name("declarator")
+            function = self.reader.headless(node, inner, f"operator {type_.base}", type_, template)
         elif node.child_by_field_name("type") is None and declarator is not None:
             function = self.reader.headless(node, declarator, own, c.Type("void"), template)
             function = self._with_initialisers(function, node)
@@ -229,13 +228,9 @@ class RecordReader:
 
     def _with_object(self, function: c.Function, node: Node, record: str) -> c.Function:
         declarator = node.child_by_field_name("declarator")
-        heads = [declarator, *(n for n in (declarator.named_children if declarator else []))]
-        const = any(
-            child.type == "type_qualifier" and child.text == b"const"
-            for head in heads
-            if head is not None and head.type.endswith("function_declarator")
-            for child in head.children
-        )
+        heads = [declarator, *declarator.named_children] if declarator is not None else []
+        behind = (n for head in heads if head.type.endswith("function_declarator") for n in head.children)
+        const = any(child.type == "type_qualifier" and child.text == b"const" for child in behind)
         this = c.Parameter(c.Type(record, const=const, reference=True), THIS)
         return replace(function, parameters=(this, *function.parameters))
 
@@ -295,14 +290,10 @@ class RecordReader:
         name = head["name"] if head is not None else record
         names = {parameter.name for parameter in template}
         is_primary = bool(args) and set(args) <= names
-        used = set(args)
-        own = tuple(parameter for parameter in template if parameter.name not in used)
-        if not is_primary:
-            words = set(re.findall(r"\w+", record))
-            own = tuple(parameter for parameter in template if parameter.name not in words)
-        return OutsideMethod(
-            name, () if is_primary else tuple(a for a in args if a), replace(function, template=own)
-        )
+        used = set(args) if is_primary else set(re.findall(r"\w+", record))
+        left = tuple(parameter for parameter in template if parameter.name not in used)
+        specialises = () if is_primary else tuple(a for a in args if a)
+        return OutsideMethod(name, specialises, replace(function, template=left))
 
 
 def with_outside(records: list[c.Record], methods: list[OutsideMethod]) -> tuple[c.Record, ...]:
@@ -310,9 +301,8 @@ def with_outside(records: list[c.Record], methods: list[OutsideMethod]) -> tuple
     done = list(records)
     for method in methods:
         for at, record in enumerate(done):
-            same = tuple(map(_canonical_spelling, record.specialises)) == tuple(
-                map(_canonical_spelling, method.specialises)
-            )
+            written = [[*map(_canonical_spelling, one.specialises)] for one in (record, method)]
+            same = written[0] == written[1]
             if record.name.rpartition("::")[2] == method.record.rpartition("::")[2] and same:
                 this = method.function.parameters[0]
                 this = replace(this, type=replace(this.type, base=record.name))
@@ -331,10 +321,11 @@ def _is_small(value: c.Expr) -> bool:
     known = int_value(fold_expr(value))
     if known is not None:
         return -(2**31) <= known < 2**31
-    parts = list(walk.nodes_in(value))
-    return not any(isinstance(part, c.Binary) and part.op == "<<" for part in parts) and not any(
-        isinstance(part, c.Number) and not -(2**15) < part.value < 2**15 for part in parts
-    )
+    for part in walk.nodes_in(value):
+        is_large = isinstance(part, c.Number) and not -(2**15) < part.value < 2**15
+        if is_large or (isinstance(part, c.Binary) and part.op == "<<"):
+            return False
+    return True
 
 
 def _is_function(node: Node) -> bool:
@@ -363,10 +354,9 @@ def _field_defaults(node: Node) -> dict[int, Node]:
 
 # -- Plain structures that a function declares for itself, as records of the file.
 #
-# template <typename T, int N> void f() {           template <typename T, int N> struct pack_of_f { T at[N];
-# };
-#     struct pack { T at[N]; };                ->   template <typename T, int N> void f() {
-#     ...                                               using pack = pack_of_f<T, N>;
+# template <typename T, int N> void f() {        template <typename T, int N> struct pack_of_f { T at[N]; };
+#     struct pack { T at[N]; };              ->  template <typename T, int N> void f() {
+#     ...                                            using pack = pack_of_f<T, N>;
 
 
 @dataclass(frozen=True)
@@ -429,7 +419,7 @@ def read_source_tree(
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
         return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
-    if (fault := find_parse_obstacle(prepared.tokens)) is not None:
+    if (fault := prepared.obstacle) is not None:
         return c.Source(language, (), unread=(fault,))
     try:
         flat = flatten_namespaces(prepared.tokens, language)
@@ -508,9 +498,8 @@ class _FileReader:
         pending = list(reversed(root.named_children))
         if root.type == "ERROR":  # the whole file: what is around its functions means nothing
             self._unread(root, "this could not be read")
-            pending = [
-                node for node in pending if node.type in ("function_definition", "template_declaration")
-            ]
+            kept = ("function_definition", "template_declaration")
+            pending = [node for node in pending if node.type in kept]
         while pending:
             node = pending.pop()
             match node.type:
@@ -560,9 +549,8 @@ class _FileReader:
             self._record(node, ())
             self._static_functions(node)
         self.found.preamble.append(text)
-        if node.type in RECORDS or (
-            node.type == "template_declaration" and node.named_children[-1].type in RECORDS
-        ):
+        inner = node.named_children[-1] if node.type == "template_declaration" else node
+        if inner.type in RECORDS:
             self.found.of_records.append(text)
 
     def _record(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
@@ -622,9 +610,9 @@ class _FileReader:
         start = self.place.at(node.start_byte)
         while start and starts[start - 1] == starts[start]:
             start -= 1
-        while (
-            start and tokens[start - 1].text not in (";", "{", "}") and tokens[start - 1].kind != "directive"
-        ):
+        while start and tokens[start - 1].text not in (";", "{", "}"):
+            if tokens[start - 1].kind == "directive":
+                break
             start -= 1
         while start < len(tokens) and tokens[start].kind == "directive":
             start += 1
@@ -746,10 +734,8 @@ class _FileReader:
                 found = self._without_local_records(found, inner, start)
                 self.found.functions += [*self.reader.taken(), found]
         except c.Unreadable as trouble:
-            line = trouble.line or self.place.line(inner)
-            self.found.unread.append(
-                f"line {line}: {self.reader.function_name(inner)} could not be read: {trouble.reason}"
-            )
+            where = f"line {trouble.line or self.place.line(inner)}: {self.reader.function_name(inner)}"
+            self.found.unread.append(f"{where} could not be read: {trouble.reason}")
             parts = [n.type for n in syntax_nodes(node)]
             if "function_declarator" not in parts and not node.has_error:  # a constant of types
                 self.found.preamble.append(self._whole_text(node))

@@ -249,14 +249,12 @@ class Instances:
             raise c.Unreadable(f"the structure {head} says itself how it is copied", record.line)
         meaning = template_meaning(record.template, bound, self._source)
         for name, text in record.aliases:
-            meaning = meaning.with_template(
-                {name: plain_type(self.text(meaning.type_text(text)), "cuda")}, {}
-            )
+            type_ = plain_type(self.text(meaning.type_text(text)), "cuda")
+            meaning = meaning.with_template({name: type_}, {})
         constants: dict[str, c.Expr] = {}
         for name, value in record.constants:
-            folded = fold_expr(
-                substitute(walk.map_types_in(value, meaning.type), {**meaning.values, **constants})
-            )
+            typed = walk.map_types_in(value, meaning.type)
+            folded = fold_expr(substitute(typed, {**meaning.values, **constants}))
             if isinstance(folded, c.Cast) and isinstance(folded.value, c.Number):
                 folded = of_type(folded.value, folded.type)
             if isinstance(folded, c.Number):
@@ -278,9 +276,7 @@ class Instances:
         total = instance.size
         if record.align is not None:
             asked.append((self._number(record.align, instance.meaning), 0))
-        return any(
-            not by or total is None or total % by != 0 or (start or 0) % by != 0 for by, start in asked
-        )
+        return any(not by or total is None or total % by or (start or 0) % by for by, start in asked)
 
     def _number(self, value: c.Expr, meaning: Meaning) -> int | None:
         found = self._plain_default(value, meaning)
@@ -288,9 +284,7 @@ class Instances:
 
     def _is_plain(self, record: c.Record, fields: tuple[RecordField, ...]) -> bool:
         """Fields and nothing else: left to whoever takes plain structures apart."""
-        named = any(
-            parameter.type.base == record.name for op in self._source.operators for parameter in op.parameters
-        )
+        named = any(p.type.base == record.name for op in self._source.operators for p in op.parameters)
         more = any(field.inner is not None or field.count or field.init is not None for field in fields)
         return bool(fields) and not named and not more and record.name not in self._inner
 
@@ -374,16 +368,12 @@ class Instances:
     def methods(self, instance: Instance, name: str) -> tuple[c.Function, ...]:
         """Those of a name, with the object as their first parameter unless they are static."""
         own = name if name.startswith("operator<") else name.partition("<")[0]
-        return tuple(
-            self._method(instance, method) for method in instance.record.methods if method.name == own
-        )
+        return tuple(self._method(instance, each) for each in instance.record.methods if each.name == own)
 
     def _method(self, instance: Instance, method: c.Function) -> c.Function:
         fields = {field.name for field in instance.fields}
         parameters = {parameter.name for parameter in method.parameters}
-        members: dict[str, c.Expr] = {
-            name: c.Member(c.Name(THIS), name) for name in fields if name not in parameters
-        }
+        members: dict[str, c.Expr] = {name: c.Member(c.Name(THIS), name) for name in fields - parameters}
         names = {other.name for other in instance.record.methods} - {instance.record.name}
         arranged = self._order_field_inits(instance, method)
         if _keeps_this(arranged):
@@ -402,14 +392,11 @@ class Instances:
             types={name: type_ for name, type_ in instance.meaning.types.items() if name not in own},
             values={name: value for name, value in instance.meaning.values.items() if name not in own},
         )
-        result = itself(method.result)
-        done = specialise_function(
-            replace(method, body=body, parameters=parts, result=result, template=()), meaning
-        )
-        filled = tuple(
-            replace(p, default=self._plain_default(own.default, meaning))
-            for p, own in zip(done.parameters, method.parameters, strict=True)
-        )
+        plain = replace(method, body=body, parameters=parts, result=itself(method.result), template=())
+        done = specialise_function(plain, meaning)
+        defaults = (self._plain_default(parameter.default, meaning) for parameter in method.parameters)
+        pairs = zip(done.parameters, defaults, strict=True)
+        filled = tuple(replace(parameter, default=default) for parameter, default in pairs)
         return self.settled(replace(done, parameters=filled, template=method.template))
 
     def _plain_default(self, value: c.Expr | None, meaning: Meaning) -> c.Expr | None:
@@ -481,9 +468,10 @@ def _keeps_this(body: tuple[c.Stmt, ...]) -> bool:
     plain = sum(node == c.Name("this") for node in nodes)
     for node in nodes:
         match node:
-            case c.Member(base=c.Name(name="this")) | c.Call(of=c.Name(name="this")):
-                plain -= 1
-            case c.Index(base=c.Name(name="this"), index=c.Number(value=0)):
+            case (
+                c.Member(base=c.Name(name="this")) | c.Call(of=c.Name(name="this"))
+                | c.Index(base=c.Name(name="this"), index=c.Number(value=0))
+            ):  # fmt: skip
                 plain -= 1
     return plain > 0
 
@@ -546,14 +534,11 @@ def _find_closing_angle(text: str) -> int:
     return len(text)
 
 
-# -- Methods that do one thing to an object that is const and another to one that is not: which one is
-# called.
+# -- Methods that do one thing to an object that is const and another to one that is not: which is called.
 #
-# What is const is told by the text of a function: its parameters, the object of a const method, its
-# variables.
-# Once the function is put in place, the caller's object, which may be changed, stands there. So calls are
-# marked before: `v.f()` of a const v is `v.f#const()`; where it is not told, `v.f#unclear()`, which is
-# refused.
+# The text of a function tells what is const: its parameters, the object of a const method, its variables.
+# Once it is put in place, the caller's object, which may be changed, stands there. So calls are marked:
+# `v.f()` of a const v is `v.f#const()`; where it is not told, `v.f#unclear()`, which is refused.
 
 
 CONST, UNCLEAR = "#const", "#unclear"
@@ -590,9 +575,7 @@ class _ConstMarking:
         for parameter in function.parameters:
             own = self._types.setdefault(parameter.name, [])
             own.append(parameter.type)
-            if (
-                is_lambda(function.name) and parameter.type.reference
-            ):  # what it captures is as const as it was
+            if is_lambda(function.name) and parameter.type.reference:  # as const as what it captures
                 own.append(replace(parameter.type, const=not parameter.type.const))
         for node in walk.nodes_in(function.body):
             if isinstance(node, c.Declare):

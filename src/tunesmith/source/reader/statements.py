@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import NotAssembly, instruction_lines, is_function, is_pure
-from tunesmith.source.lex import Token, lex
-from tunesmith.source.reader.grammar import (
-    OPENCL_SPACES,
-    GrammarText,
-    grammar_text,
-    syntax_nodes,
-    syntax_tree,
-)
+from tunesmith.source.reader.grammar import OPENCL_SPACES, GrammarText, syntax_nodes, syntax_tree
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import leaves_switch, without_break
 from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, vector_parts
@@ -239,18 +232,13 @@ class ExpressionReader(TypeReader):
 
     def reread(self, node: Node) -> c.Expr:
         """What the grammar took for something else, as the expression that its words are."""
-        words = self.place.words(node.start_byte, node.end_byte)
-        line = self.place.line(node)
-        before, behind = (
-            [replace(token, line=line) for token in lex(text)] for text in ("int value = ( ", ") ;")
-        )
         place = self.place
-        self.place = grammar_text([*before, *words, *behind], self.language, place.known)
+        self.place = place.between("int value = ( ", node, ") ;")
         try:
             tree = syntax_tree(self.place.text, self.language)
             values = [n for n in syntax_nodes(tree) if n.type == "parenthesized_expression"]
             if tree.has_error or not values:
-                raise c.Unreadable(f"`{place.short(node)}` is not understood as an expression", line)
+                raise place.trouble(node, "", " is not understood as an expression")
             return self.expr(values[0])
         finally:
             self.place = place
@@ -977,15 +965,16 @@ class StatementReader(ExpressionReader):
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
         items: list[c.Expr] = []
         for parameter in parts_of(found.arguments):
-            if not self._is_value(self.place.words(parameter.start_byte, parameter.end_byte)):
+            if not self._is_value(parameter):
                 raise c.Unreadable("a function is declared inside a function", self.place.line(parameter))
             items.append(self.reread(parameter))
         if not items:
             raise c.Unreadable("a function is declared inside a function")
         return _construct_value(found, tuple(items))
 
-    def _is_value(self, words: Sequence[Token]) -> bool:
+    def _is_value(self, node: Node) -> bool:
         """Whether `a`, `x[i]`, `a * b` between parentheses are a value, and not a parameter's type."""
+        words = self.place.words(node.start_byte, node.end_byte)
         first = words[0]
         if first.text in self.variables:
             return True
