@@ -455,8 +455,8 @@ def _reduced_declaration(
         own_answers = [(name, parse_expr(text)) for name, text in template.shape.answers]
     rules = [(c.kind, c.name, bind_and_simplify(c.expr, fixed)) for c in own_rules]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
-    own = {name: winner[name] for name in left}
-    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _can_steer_choice(r[2], own))]
+    first = {name: winner[name] for name in left}
+    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _can_steer_choice(r[2], first))]
     answers = [(name, bind_and_simplify(expr, fixed)) for name, expr in own_answers]
     insert = {name: str(value) for name, value in known.items()}
     return format_declaration(

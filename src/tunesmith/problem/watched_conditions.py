@@ -111,33 +111,33 @@ def _declared_variables(node: Node) -> Iterator[tuple[str, bool]]:
 
 def _read_function(function: Node, shared: set[str]) -> FlowFunction:
     head = next((n for n in syntax_nodes(function) if n.type == "function_declarator"), None)
-    own = FlowFunction(text_of(declared_name(head)), function, memory=set(shared))
+    flow = FlowFunction(text_of(declared_name(head)), function, memory=set(shared))
     for node in syntax_nodes(function):
         at = node.start_byte
         for name, is_memory in _declared_variables(node):
-            own.memory |= {name} if is_memory else set()
+            flow.memory |= {name} if is_memory else set()
             if node.type != "declaration":
-                own.parameters.append(name)
+                flow.parameters.append(name)
                 is_bound = any(n.type == "reference_declarator" for n in node.children)
-                own.bound |= {name} if is_bound else set()
+                flow.bound |= {name} if is_bound else set()
             else:
-                own.declared.append((name, at))
+                flow.declared.append((name, at))
         if node.type == "init_declarator":
             name = text_of(declared_name(node.child_by_field_name("declarator")))
-            own.changes.append((name, node.child_by_field_name("value"), at))
+            flow.changes.append((name, node.child_by_field_name("value"), at))
         elif node.type == "assignment_expression":
             target = node.child_by_field_name("left")
             name = _changed_name(target)
-            if name not in own.memory or (target is not None and target.type == "identifier"):
-                own.changes.append((name, node.named_children[-1], at))
+            if name not in flow.memory or (target is not None and target.type == "identifier"):
+                flow.changes.append((name, node.named_children[-1], at))
         elif node.type == "update_expression":
-            own.changes.append((_changed_name(node), None, at))
+            flow.changes.append((_changed_name(node), None, at))
         elif node.type in BRANCHES or is_logical(node):
-            own.branches.append(node)
+            flow.branches.append(node)
         elif node.type == "call_expression":
-            own.calls.append(node)
-    own.data |= own.bound
-    return own
+            flow.calls.append(node)
+    flow.data |= flow.bound
+    return flow
 
 
 def is_logical(node: Node) -> bool:
@@ -164,32 +164,32 @@ def _changed_name(target: Node | None) -> str:
     return next((text_of(name) for name in names), "")
 
 
-def _propagate_data(own: FlowFunction) -> None:
-    own.data |= {name for name, value, _ in own.changes if own.is_data(value)}
-    decided = [branch for branch in own.branches if own.is_data(condition_of(branch))]
+def _propagate_data(flow: FlowFunction) -> None:
+    flow.data |= {name for name, value, _ in flow.changes if flow.is_data(value)}
+    decided = [branch for branch in flow.branches if flow.is_data(condition_of(branch))]
     for branch in decided:  # what is changed there and is there after it
-        inside = {name for name, at in own.declared if _is_inside_node(branch, at)}
-        own.data |= {name for name, _, at in own.changes if _is_inside_node(branch, at)} - inside
-    for loop in (branch for branch in own.branches if branch.type in _LOOPS):
+        inside = {name for name, at in flow.declared if _is_inside_node(branch, at)}
+        flow.data |= {name for name, _, at in flow.changes if _is_inside_node(branch, at)} - inside
+    for loop in (branch for branch in flow.branches if branch.type in _LOOPS):
         left = (b for b in decided if b != loop and _is_inside_node(loop, b.start_byte))
         if any(part.type in _JUMPS for branch in left for part in syntax_nodes(branch)):
-            own.data |= {name for name, _, at in own.changes if _is_inside_node(loop, at)}
+            flow.data |= {name for name, _, at in flow.changes if _is_inside_node(loop, at)}
 
 
 def _is_inside_node(node: Node, at: int) -> bool:
     return node.start_byte <= at < node.end_byte
 
 
-def _follow_call(own: FlowFunction, call: Node, called: list[FlowFunction]) -> None:
+def _follow_call(flow: FlowFunction, call: Node, called: list[FlowFunction]) -> None:
     """Data goes into its parameters, and out by what it is given the address of."""
     arguments = call.child_by_field_name("arguments")
-    reads_data = own.is_data(call)
+    reads_data = flow.is_data(call)
     for at, value in enumerate(arguments.named_children if arguments is not None else ()):
-        for other in called if own.is_data(value) else ():
+        for other in called if flow.is_data(value) else ():
             other.data |= set(other.parameters[at : at + 1])
         is_bound = any(set(other.parameters[at : at + 1]) & other.bound for other in called)
         if reads_data and (is_bound or value.type == "pointer_expression"):
-            own.data |= {_changed_name(value)}
+            flow.data |= {_changed_name(value)}
 
 
 # -- The conditions of a kernel on its data, and a copy of its text that marks which sides of each were

@@ -434,14 +434,14 @@ def _unescape_asm(text: str) -> str:
 
 def _read_instructions(code: str, extended: bool) -> tuple[AsmInstruction, ...]:
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL)
-    own: set[str] = set()
+    registers_here: set[str] = set()
     carry = False
     found: list[AsmInstruction] = []
     for line in _split_asm_instructions(code):
         declared = _DECLARES.match(line)
         if declared is not None:
             for name in re.findall(r"%?%?([A-Za-z_$][\w$]*)(?:<\d+>)?", declared[1]):
-                own.add(name)
+                registers_here.add(name)
             continue
         line = _PREDICATE.sub("", line, count=1) if line.startswith("@") else line
         if re.match(r"[\w$]+\s*:", line):
@@ -452,7 +452,7 @@ def _read_instructions(code: str, extended: bool) -> tuple[AsmInstruction, ...]:
         stem = opcode.partition(".")[0]
         needs = stem in ("addc", "subc", "madc") and not carry
         carry = carry or ".cc" in opcode
-        registers, odd = _scan_asm_operands(operands, own, extended)
+        registers, odd = _scan_asm_operands(operands, registers_here, extended)
         found.append(AsmInstruction(opcode, registers, odd, needs))
     return tuple(found)
 
@@ -477,7 +477,7 @@ def _split_asm_instructions(code: str) -> list[str]:
     return [*done, pending] if pending else done
 
 
-def _scan_asm_operands(text: str, own: set[str], extended: bool) -> tuple[tuple[str, ...], str]:
+def _scan_asm_operands(text: str, declared: set[str], extended: bool) -> tuple[tuple[str, ...], str]:
     """Special registers among the operands, and the first word that is not known for what it is."""
     registers: list[str] = []
     odd = ""
@@ -489,7 +489,7 @@ def _scan_asm_operands(text: str, own: set[str], extended: bool) -> tuple[tuple[
         name = word.lstrip("%")
         for axis in _AXES:
             name = name.removesuffix(axis)
-        if name in own or name == "_":
+        if name in declared or name == "_":
             continue
         if word.startswith("%%") or (word.startswith("%") and not extended):
             registers.append(name)
@@ -527,10 +527,10 @@ class Program:
     def of(source: c.Source | None, *within: c.Function) -> Program:
         if source is None:
             return _NOTHING
-        own: dict[str, tuple[c.Function, ...]] = {}
+        named: dict[str, tuple[c.Function, ...]] = {}
         for function in source.functions:
-            own[function.name] = (*own.get(function.name, ()), function)
-        return Program(own, _volatile_in(source.preamble) | frozenset().union(*map(_volatile_of, within)))
+            named[function.name] = (*named.get(function.name, ()), function)
+        return Program(named, _volatile_in(source.preamble).union(*map(_volatile_of, within)))
 
     def called(self, call: c.Call) -> tuple[c.Function, ...]:
         """The file's functions a call may mean, by name and number of arguments."""
@@ -585,10 +585,10 @@ def _of_function(function: c.Function, known: Program) -> Iterator[Cause]:
         elif parameter.type.reference and not parameter.type.const:
             yield Cause(Effects.ASSIGNS, f"writes to its argument {parameter.name}")
     declared = set(walk.declared_in(function.body))
-    own = declared | {parameter.name for parameter in function.parameters}
+    variables = declared | {parameter.name for parameter in function.parameters}
     if any(name not in declared for name in walk.stored_in(function.body)):
         yield Cause(Effects.WRITES, "writes to memory")
-    for name in sorted(_find_assigned_variables(function.body) - own):
+    for name in sorted(_find_assigned_variables(function.body) - variables):
         yield Cause(Effects.WRITES, f"writes to {name}, a variable of the file")
     within = Program(known.functions, known.volatile | _volatile_of(function))
     for node in walk.nodes_in(function.body):
@@ -661,10 +661,10 @@ def _find_node_effects(node: c.Expr | c.Stmt, known: Program) -> Iterator[Cause]
 
 
 def _of_call(call: c.Call, known: Program) -> Iterator[Cause]:
-    own = known.called(call)
-    for function in own:
+    functions = known.called(call)
+    for function in functions:
         yield from function_causes(function, known)
-    if not own:
+    if not functions:
         yield from _of_library(call)
 
 

@@ -106,11 +106,11 @@ class _HandedLambdas:
         for parameter, arg, one in zip(callee.parameters, call.args, lambdas, strict=True):
             if one is None or not isinstance(arg, c.Call):
                 continue
-            own = parameter.type.base
+            base = parameter.type.base
             explicit = [p.name for p in callee.template[: len(call.template_args)]]
-            if own not in types or own in explicit or parameter.type.pointers:
+            if base not in types or base in explicit or parameter.type.pointers:
                 return None
-            gone.add(own)
+            gone.add(base)
             held = self._captured_parameters(one, arg)
             if held is None or parameter.name in walk.assigned_in(body):
                 return None
@@ -147,9 +147,9 @@ def _substitute_lambda_calls(body: tuple[c.Stmt, ...], name: str, handed: c.Call
 
     def node(expr: c.Expr) -> c.Expr:
         match expr:
-            case c.Call(function="operator()", args=args, of=c.Name(name=own)) if own == name:
+            case c.Call(function="operator()", args=args, of=c.Name(name=called)) if called == name:
                 return replace(handed, args=(*args, *handed.args))
-            case c.Call(function=function, args=(c.Name(name=own),)) if own == name and function in _FORWARD:
+            case c.Call(args=(c.Name(name=called),)) if called == name and expr.function in _FORWARD:
                 return handed
             case c.Call(args=args):
                 given = tuple([handed if arg == c.Name(name) else arg for arg in args])
@@ -259,8 +259,8 @@ def _align_accessed_arrays(
     for node in walk.nodes_in(body):
         match node:
             case c.Cast(type=type_, value=c.Name(name=name)) if type_.pointers == 1 and name in storage:
-                own, word = byte_size(storage[name].base), byte_size(type_.base)
-                if storage[name].count and own is not None and word is not None and word > own:
+                element, word = byte_size(storage[name].base), byte_size(type_.base)
+                if storage[name].count and element is not None and word is not None and word > element:
                     widest[name] = max(word, widest.get(name, 0))
 
     def declared(declare: c.Declare) -> c.Declare:
@@ -318,10 +318,12 @@ def _without_records(function: c.Function, source: c.Source) -> c.Source:
     left.append(print_function(function))
     while pending:
         for call in walk.calls_in(pending.pop().body):
-            own = [f for f in source.functions if f.name == call.function and call.function not in called]
+            functions = [
+                f for f in source.functions if f.name == call.function and call.function not in called
+            ]
             called.add(call.function)
-            pending += own
-            left += [f.text or print_function(f) for f in own]
+            pending += functions
+            left += [f.text or print_function(f) for f in functions]
     if any(word in names for text in left for word in _WORD.findall(text)):
         return source
     return replace(source, preamble=tuple(text for text in source.preamble if text not in source.of_records))
@@ -334,9 +336,9 @@ def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
     def written(declare: c.Declare) -> c.Declare:
         known = types.get(declare.name)
         match declare:
-            case c.Declare(type=c.Type(base="auto", reference=False) as own, init=c.Cast(type=cast)):
-                if cast.pointers and own.pointers <= 1:
-                    return replace(declare, type=replace(cast, restrict=own.restrict))
+            case c.Declare(type=c.Type(base="auto", reference=False) as stated, init=c.Cast(type=cast)):
+                if cast.pointers and stated.pointers <= 1:
+                    return replace(declare, type=replace(cast, restrict=stated.restrict))
         if declare.type.base != "auto" or known is None or not is_integer(known) or declare.type.reference:
             return declare
         return replace(declare, type=replace(declare.type, base=known.base))
@@ -464,8 +466,8 @@ class _Inliner:
         """A call for its effects, of a function that has none: what is left of it under an #if."""
         if not isinstance(expr, c.Call) or not all(is_pure(arg) for arg in expr.args):
             return False
-        own = own_functions(expr, self._source)
-        return bool(own) and not any(f.body for f in own)
+        functions = own_functions(expr, self._source)
+        return bool(functions) and not any(f.body for f in functions)
 
     def _as_branches(self, stmt: c.Stmt) -> tuple[c.Stmt, ...] | None:
         """`x = few ? warp_sum(x) : block_sum(x)` as a branch, where what is called has to be put in place."""
@@ -551,10 +553,10 @@ class _Inliner:
             if call.of is None and self.objects.concerns(call):
                 return bool(own_functions(call, self._source))
         if call.function not in self._wanted:
-            own = own_functions(call, self._source)
+            functions = own_functions(call, self._source)
             self._wanted[call.function] = any(
                 side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) or uses_library(f)
-                for f in own
+                for f in functions
             )
         if self._wanted[call.function]:
             return bool(own_functions(call, self._source))
@@ -562,22 +564,23 @@ class _Inliner:
 
     def _is_index_call(self, call: c.Call) -> bool:
         """Whether it means a template that is index arithmetic for these arguments, or joins lanes."""
-        own = own_functions(call, self._source)
-        if own and any(inner.function in EXCHANGES for arg in call.args for inner in walk.calls_in(arg)):
+        functions = own_functions(call, self._source)
+        inside = (inner.function for arg in call.args for inner in walk.calls_in(arg))
+        if functions and not EXCHANGES.isdisjoint(inside):
             joins = resolve_call(call, self._types, self._source)
             return not isinstance(joins, str) and _is_expression(joins)
-        if len(own) != 1 or not own[0].template or not _is_expression(own[0]):
+        if len(functions) != 1 or not functions[0].template or not _is_expression(functions[0]):
             return False
         function = resolve_call(call, self._types, self._source)
         return not isinstance(function, str) and _is_index_arithmetic(replace(function, template=()))
 
     def note_other_calls(self, function: c.Function) -> None:
         """Calls of the file's functions with a number of arguments that none of them takes: defaults."""
-        own = {f.name for f in self._source.functions if not f.is_kernel}
+        names = {f.name for f in self._source.functions if not f.is_kernel}
         for stmt in walk.statements_in(function.body):
             for part in walk.child_nodes(stmt):
                 for call in walk.calls_in(part) if isinstance(part, c.Expr) else ():
-                    if call.function in own and not own_functions(call, self._source):
+                    if call.function in names and not own_functions(call, self._source):
                         self._note(call, f"none of that name takes {len(call.args)} arguments", stmt.line)
 
     # -- one call -----------------------------------------------------------------------------------
@@ -713,8 +716,8 @@ def _is_second_name(declare: c.Declare) -> bool:
 
 def _is_needed(declare: c.Declare, place: c.Expr, types: Types, changed: frozenset[str]) -> bool:
     """Of a const one: whether what it names may change, and has its type. Else it is as good as a copy."""
-    own = type_of(place, types)
-    same = own is not None and not own.pointers and declare.type.base in ("auto", own.base)
+    named = type_of(place, types)
+    same = named is not None and not named.pointers and declare.type.base in ("auto", named.base)
     return same and walk.root_variable(place)[0] in changed
 
 
@@ -727,8 +730,8 @@ def _is_stable_place(place: c.Expr, changed: frozenset[str]) -> bool:
             return _is_stable_place(base, changed)
         case c.Index(base=base, index=index):
             which = (base, index) if not isinstance(base, c.Index) else (index,)
-            own = all(is_pure(part) and not walk.names_in(part) & changed for part in which)
-            return own and (not isinstance(base, c.Index) or _is_stable_place(base, changed))
+            is_fixed = all(is_pure(part) and not walk.names_in(part) & changed for part in which)
+            return is_fixed and (not isinstance(base, c.Index) or _is_stable_place(base, changed))
     return False
 
 

@@ -53,7 +53,7 @@ class Predefined:
 
     def knows(self, name: str) -> bool:
         """Whether it is the compiler's to define, or not to."""
-        return is_compilers(name) or name in self.others or any(name == own for own, _ in self.macros)
+        return is_compilers(name) or name in self.others or any(name == macro for macro, _ in self.macros)
 
 
 NOTHING = Predefined((), "")
@@ -267,8 +267,8 @@ def preprocess(
     -> text; they are put in place, on the line that includes them. `toolkit`: whether its headers are there
     to tell their version; where nobody knows, a condition on it is refused. `predefined`: what the compiler
     defines; None: what is assumed of the language."""
-    own = predefined if predefined is not None else assume_predefined(language)
-    work = Preprocessor(language != "opencl", dict(headers), toolkit, own)  # OpenCL includes nothing of it
+    target = predefined if predefined is not None else assume_predefined(language)
+    work = Preprocessor(language != "opencl", dict(headers), toolkit, target)  # OpenCL includes nothing of it
     for name, value in defines:
         work.define(f"{name} {value}", 0)
     for token in lex(text):
@@ -341,8 +341,8 @@ class Preprocessor:
             self._macros.pop(rest, None)
             self._others.discard(rest)
         elif word == "include":
-            if (own := rest.strip('<>" \t')) in self._headers:
-                self._include_header(own, token.line)
+            if (header := rest.strip('<>" \t')) in self._headers:
+                self._include_header(header, token.line)
                 return
             self.includes.append(rest)
             for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():

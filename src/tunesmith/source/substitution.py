@@ -95,14 +95,14 @@ class Changes:
         """
         body = function.body
         declared = [node for node in walk.nodes_in(body) if isinstance(node, c.Declare)]
-        own = {d.name for d in declared if not d.type.reference and (d.is_array or not d.type.is_pointer)}
-        own -= {d.name for d in declared if d.storage}
+        inside = {d.name for d in declared if not d.type.reference and (d.is_array or not d.type.is_pointer)}
+        inside -= {d.name for d in declared if d.storage}
         parameters = {p.name: p for p in function.parameters}
         copies = {n for n, p in parameters.items() if not p.type.reference and not p.type.is_pointer}
         copies |= apart
         changed = self.of(body)
         pointers = {n for n, p in parameters.items() if not p.type.reference} | {d.name for d in declared}
-        if (changed.whole - own - copies - pointers) or (changed.through - own - copies):
+        if (changed.whole - inside - copies - pointers) or (changed.through - inside - copies):
             return True
         if any(d.storage for d in declared):
             return True
@@ -168,8 +168,8 @@ class Changes:
         last = name.partition("#")[0].rpartition("::")[2]
         if kind == "method":
             return self._methods.get(last, [])
-        own = self._functions.get(name, [])
-        return own or self._methods.get(last, [])  # a constructor, a static method, one of this object
+        functions = self._functions.get(name, [])
+        return functions or self._methods.get(last, [])  # a constructor, a static method, one of this object
 
     def _may_change(self, name: str, known: list[c.Function], at: int, of: c.Expr | None) -> bool:
         for function in known:
@@ -198,8 +198,8 @@ class Changes:
         return self._known[method.name]
 
     def _changes_this(self, method: c.Function) -> bool:
-        own = {p.name for p in method.parameters if p.name != "this"} | set(walk.declared_in(method.body))
-        if self.of(method.body).all - own:
+        inside = {p.name for p in method.parameters if p.name != "this"} | set(walk.declared_in(method.body))
+        if self.of(method.body).all - inside:
             return True
         calls = [call.function for call in walk.calls_in(method.body) if call.of is None]
         return any(self._changes_object(m) for name in calls for m in self._methods.get(name, ()))
@@ -347,9 +347,9 @@ class Handed:
             return parameter.type.reference and self._is_another_name(parameter, arg)
         if arg.name.partition(".")[0] in c.INDICES:
             return parameter.type.base in ("int", "unsigned int")
-        own = self.types.get(arg.name)
-        if own is None or (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
-            if parameter.type.reference and own is None and self._may_store_elsewhere:
+        known = self.types.get(arg.name)
+        if known is None or not _same_shape(known, parameter.type):
+            if parameter.type.reference and known is None and self._may_store_elsewhere:
                 raise c.Unreadable(f"whether its argument {parameter.name} stays as it is cannot be told")
             return False
         in_place = any(not p.type.reference and self.changes(p) and a == arg for p, a in self._pairs)
@@ -360,12 +360,12 @@ class Handed:
 
     def _is_its_own_copy(self, parameter: c.Parameter, arg: c.Expr) -> bool:
         """`v = f(v)`, where f changes its copy of v and gives that back."""
-        own = self.types.get(arg.name) if isinstance(arg, c.Name) else None
+        known = self.types.get(arg.name) if isinstance(arg, c.Name) else None
         if self.updated in self.aliased and self._may_store_elsewhere:
             return False
-        if own is None or arg != c.Name(self.updated) or not _gives_back(self.function, parameter.name):
+        if known is None or arg != c.Name(self.updated) or not _gives_back(self.function, parameter.name):
             return False
-        if (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
+        if not _same_shape(known, parameter.type):
             return False
         others = [(p, a) for p, a in self._pairs if p is not parameter]
         named = [a for p, a in others if p.type.reference and not (p.type.const and a == arg)]
@@ -377,12 +377,12 @@ class Handed:
         """A const reference to an element that may change meanwhile; False: what is read once is the same."""
         if not isinstance(arg, c.Index | c.Member | c.Ternary | c.Assign | c.Unary) or _is_value(arg):
             return False
-        own = self.type_of(arg)
-        if own is not None and (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
+        known = self.type_of(arg)
+        if known is not None and not _same_shape(known, parameter.type):
             return False  # made for the call
         if not self._may_store_elsewhere or not self.known.stores(self.function, apart=self._apart_from(arg)):
             return False
-        if own is None or not is_plain_place(arg):
+        if known is None or not is_plain_place(arg):
             raise c.Unreadable(f"whether its argument {parameter.name} stays as it is cannot be told")
         return True
 
@@ -430,6 +430,11 @@ def _is_any_touched(names: set[str] | frozenset[str], touched: frozenset[str]) -
 
 def _is_value(arg: c.Expr) -> bool:
     return isinstance(arg, c.Unary) and (arg.op not in ("*", "++", "--") or arg.postfix)
+
+
+def _same_shape(one: c.Type, other: c.Type) -> bool:
+    """Whether they are one type but for qualifiers."""
+    return (one.base, one.pointers) == (other.base, other.pointers)
 
 
 def _same_kind(number: c.Number, type_: c.Type) -> bool:
@@ -579,7 +584,7 @@ class _Scopes:
         seen = [dict(values), dict(values)]
         then, otherwise = self.block(stmt.then, seen[0], depth), self.block(stmt.otherwise, seen[1], depth)
         now = dict(seen[0].items() & seen[1].items())
-        if any(name not in values or values[name] != value for own in seen for name, value in own.items()):
+        if any(not branch.items() <= values.items() for branch in seen):
             raise c.Unreadable("a choice of the preprocessor declares a variable that must be renamed")
         condition = _in_expr(stmt.condition, values)
         values.clear()
@@ -668,18 +673,18 @@ class Placer:
         """An index that fits either type is written without a cast."""
         if isinstance(value, c.Number) and isinstance(value.value, int) and value.value >= 0:
             return value
-        own = self._type(value)
-        integers = own is not None and own.base in INTEGERS and type_.base in INTEGERS
-        if own is not None and integers and not own.pointers:
-            size, signed = INTEGERS[own.base]
+        known = self._type(value)
+        integers = known is not None and known.base in INTEGERS and type_.base in INTEGERS
+        if known is not None and integers and not known.pointers:
+            size, signed = INTEGERS[known.base]
             into, into_signed = INTEGERS[type_.base]
             if size < into or (size == into and signed == into_signed):
                 return value  # a negative index would be out of the object either way
         return self._as_type(value, type_)
 
     def _as_type(self, value: c.Expr, type_: c.Type) -> c.Expr:
-        own = self._type(value)
-        if type_.is_pointer or (own is not None and (own.base, own.pointers) == (type_.base, 0)):
+        known = self._type(value)
+        if type_.is_pointer or (known is not None and (known.base, known.pointers) == (type_.base, 0)):
             return value
         return c.Cast(c.Type(type_.base), value)
 
@@ -692,8 +697,8 @@ class Placer:
         self._check(function)
         body = self._shared_apart(function)
         handed = Handed(function, args, self._changes, self._types, self._type, updated, self._aliased)
-        own = {name: self.fresh(name) for name in walk.declared_in(body)}
-        body = rename_variables(body, own)
+        fresh_names = {name: self.fresh(name) for name in walk.declared_in(body)}
+        body = rename_variables(body, fresh_names)
         before: list[c.Stmt] = []
         values: dict[str, c.Expr] = {}
         for parameter, arg in zip(function.parameters, args, strict=True):
@@ -812,7 +817,7 @@ class Placer:
             declares = (n for n in walk.nodes_in(body) if isinstance(n, c.Declare))
             declared = (one.type for one in declares if one.name == value.name)
             known = next(declared, self._types.get(value.name))
-            if known is not None and (known.base, known.pointers) == (result.base, result.pointers):
+            if known is not None and _same_shape(known, result):
                 return body, value
         if result.base == "auto":
             result = self._type_of_value(value)
@@ -880,7 +885,7 @@ def _mentions(stmt: c.Stmt, name: str) -> bool:
 
 def _value_set(stmt: c.Stmt, name: str) -> c.Expr | None:
     match stmt:
-        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=own), value=value)) if own == name:
+        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=target), value=value)) if target == name:
             return None if name in walk.names_in(value) else value
     return None
 
@@ -929,14 +934,14 @@ def _with_plain_arrays(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         uses = list(_array_uses(body, node.name))
         if count is None or node.init is not None or "" in uses:
             continue
-        own, kinds = byte_size(node.type.base), set(uses)
+        element, kinds = byte_size(node.type.base), set(uses)
         if count == 1:
             single[node.name] = node.type.base
-        elif len(kinds) == 1 and own is not None:
+        elif len(kinds) == 1 and element is not None:
             base = kinds.pop()
             size = byte_size(base)
-            if base != "[]" and size is not None and (own * count) % size == 0:
-                other[node.name] = base, own * count // size
+            if base != "[]" and size is not None and (element * count) % size == 0:
+                other[node.name] = base, element * count // size
     if not single and not other:
         return body
 

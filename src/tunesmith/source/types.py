@@ -328,11 +328,11 @@ def _call_result_type(
     call: c.Call, inner: Callable[[c.Expr], c.Type | None], functions: tuple[c.Function, ...], language: str
 ) -> c.Type | None:
     name = call.function.removeprefix("std::")
-    own = [f for f in functions if f.name == name and len(f.parameters) == len(call.args)]
-    if own:
-        results = {_value_type(f.result) for f in own}
-        names = {parameter.name for f in own for parameter in f.template}
-        return own[0].result if len(results) == 1 and own[0].result.base not in names | {"auto"} else None
+    called = [f for f in functions if f.name == name and len(f.parameters) == len(call.args)]
+    if called:
+        results = {_value_type(f.result) for f in called}
+        names = {parameter.name for f in called for parameter in f.template} | {"auto"}
+        return called[0].result if len(results) == 1 and called[0].result.base not in names else None
     if name in RESULTS:
         return c.Type(RESULTS[name])
     if name[-1:] == "f" and name[:-1] in _REAL:

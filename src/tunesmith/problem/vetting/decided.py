@@ -85,12 +85,12 @@ def decide_source(
     language: str,
     headers: tuple[tuple[str, str], ...] = (),
     flags: tuple[str, ...] = (),
-    own: Predefined | None = None,
+    target: Predefined | None = None,
 ) -> str | Refusal:
     """`headers` are the user's, as included -> text. What is decided already comes back as it is."""
     if not languages.find_language(language).is_c_family:
         return source
-    known = own if own is not None else target_of(language, None, flags=flags)
+    known = target if target is not None else target_of(language, None, flags=flags)
     user, words = user_words(original, tuple(text for _, text in headers)), language_words(language)
     moved: list[tuple[int, int]] = []
 
@@ -121,12 +121,12 @@ def decide_source(
     return text
 
 
-def settled_text(text: str, own: Predefined) -> str:
+def settled_text(text: str, target: Predefined) -> str:
     """A template as it leaves for other programs: it asks for its own parameters and macros. What it asks of
     a compiler are macros of its own by then, with the values that were judged."""
     lines = list(each_directive(text))
     taken = {_leading_name(line.rest) for line in lines if line.word in ("define", "undef")}
-    values = {name.partition("(")[0]: (name, value) for name, value in own.macros}
+    values = {name.partition("(")[0]: (name, value) for name, value in target.macros}
     used: dict[str, str] = {}
 
     def renamed(word: re.Match[str]) -> str:
@@ -152,7 +152,7 @@ def settled_text(text: str, own: Predefined) -> str:
     ]
     defined = [f"#define {new}{takes} {value}\n" for new, takes, value in known]
     defined += [
-        f"#define {n} {v}\n" for n, v in own.macros if "__has_builtin" in used and n.startswith("TUNE")
+        f"#define {n} {v}\n" for n, v in target.macros if "__has_builtin" in used and n.startswith("TUNE")
     ]
     return "".join([*defined, *pieces])
 

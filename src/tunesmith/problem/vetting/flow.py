@@ -105,9 +105,9 @@ class AddressFlow(FlowStatements):
                         self.value(one)
             self.place = part
             self._entry(name, node)
-            for own, all_of in () if self.is_c else self.functions.items():
+            for name_of, all_of in () if self.is_c else self.functions.items():
                 if (
-                    own in self.members or own[:1] in ("", "~") or own.startswith("operator")
+                    name_of in self.members or name_of[:1] in ("", "~") or name_of.startswith("operator")
                 ):  # nobody names it
                     for each in all_of:
                         self._inline_call(*each, (), self.scopes[:1])
@@ -288,9 +288,9 @@ class AddressFlow(FlowStatements):
             if argument.type == "lambda_expression":
                 key = f"{_LAMBDA}@{argument.start_byte}"
                 self.lambdas[key] = (self.place, argument, list(self.scopes))
-            if key is None and argument.type == "identifier" and (own := text_of(argument)) in self.functions:
-                key = f"{_LAMBDA}@{own}"
-                self.lambdas[key] = (*self.functions[own][0], self.scopes[:1])
+            if key is None and argument.type == "identifier" and text_of(argument) in self.functions:
+                key = f"{_LAMBDA}@{text_of(argument)}"
+                self.lambdas[key] = (*self.functions[text_of(argument)][0], self.scopes[:1])
             if key in self.lambdas:
                 given.append((PLAIN, (), key))
             elif _is_reference(one):
@@ -330,14 +330,14 @@ class AddressFlow(FlowStatements):
                 self._store(self._declare(text_of(one.named_children[0]), one), value, one)
         for one, (value, places, key) in zip(parameters, given, strict=True):
             name = declared_name(one.child_by_field_name("declarator"))
-            own = text_of(name) or member_name(one.child_by_field_name("declarator"))
-            own = self._declare(own, one, self.layers(one) if self.is_c else "")
+            inner = text_of(name) or member_name(one.child_by_field_name("declarator"))
+            inner = self._declare(inner, one, self.layers(one) if self.is_c else "")
             if key is not None:
-                self.lambdas[own] = self.lambdas[key]
+                self.lambdas[inner] = self.lambdas[key]
             elif places:
-                self.aliases[own] = places
+                self.aliases[inner] = places
             else:
-                self._store(own, value, one)
+                self._store(inner, value, one)
         self._body(node)
         found = join_all(self.returned)
         self.active.pop()

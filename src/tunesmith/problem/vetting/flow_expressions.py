@@ -211,8 +211,8 @@ class FlowExpressions(FlowMemory):
 
     def _join_overload(self, sign: str, found: FlowValue, *operands: Node) -> FlowValue:
         """Or what an operator of the unit's own gives."""
-        own = f"operator{sign}"
-        return join_all([found, self._call(own, operands)]) if own in self.functions else found
+        name = f"operator{sign}"
+        return join_all([found, self._call(name, operands)]) if name in self.functions else found
 
     def _combine_operands(
         self, sign: str, one: FlowValue, other: FlowValue, node: Node, left: Node, right: Node
@@ -549,9 +549,9 @@ class FlowStatements(FlowExpressions):
         self.control.append(later)
         if node.type == "for_range_loop":
             inside = self._access(source, node) if source.arrays else PLAIN
-            own = self._lies_in(source.arrays, "private") or self._lies_in(source.arrays, "shared")
+            is_local = self._lies_in(source.arrays, "private") or self._lies_in(source.arrays, "shared")
             declarator = node.child_by_field_name("declarator")
-            element = inside if own else join_all([source, inside])
+            element = inside if is_local else join_all([source, inside])
             self._bind_names(declarator, node, element, place=source if source.arrays else None)
         if node.type != "do_statement":
             self._condition(node.child_by_field_name("condition"))

@@ -597,8 +597,8 @@ class _WordJudge(TokenRun):
         return asks_numbers
 
     def _may_be_called(self, name: str) -> bool:
-        own = name in self.functions or name in _NO_CALLS or self.is_users(name)
-        return own or self.words.calls(name) or self.is_type(name) or name in _QUALIFIERS
+        is_known = name in self.functions or name in _NO_CALLS or self.is_users(name)
+        return is_known or self.words.calls(name) or self.is_type(name) or name in _QUALIFIERS
 
     # -- what the unit declares ---------------------------------------------------------------------
 

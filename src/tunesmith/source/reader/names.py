@@ -164,9 +164,9 @@ def _open_scope(
     scope = FileScope("block", here.path, here, device=device)
     if qualifier:  # what is defined outside of its namespace, or of its record, sees what is in there
         for length in (len(qualifier), len(qualifier) - 1):
-            own = found.space(qualifier[:length], here, start)
-            if own is not None and (own in found.spaces or not own):
-                scope.path = own
+            space = found.space(qualifier[:length], here, start)
+            if space is not None and (space in found.spaces or not space):
+                scope.path = space
                 break
         scope.members = found.members.get(qualifier[-1], scope.members)
     return scope

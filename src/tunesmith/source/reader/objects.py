@@ -92,9 +92,9 @@ class Places:
             if instance is not None and instance.only is None:
                 first = self._all_of(value.operand, instance, line)
                 return c.Cast(cast.type, first)
-        own = self._pointed(self._type(value))
-        if own is not None and self._pointed(cast.type) is None:
-            return c.Cast(cast.type, self.flat(value, own))
+        pointed = self._pointed(self._type(value))
+        if pointed is not None and self._pointed(cast.type) is None:
+            return c.Cast(cast.type, self.flat(value, pointed))
         return cast
 
     def _all_of(self, place: c.Expr, instance: Instance, line: int) -> c.Expr:
@@ -112,10 +112,10 @@ class Places:
         base, count = element
         match pointer:
             case c.Cast(type=type_, value=value) if self._pointed(type_) is instance:
-                own = self._type(value)
-                if self._pointed(own) is instance:
+                source = self._type(value)
+                if self._pointed(source) is instance:
                     return self.flat(value, instance)
-                same = own is not None and (own.base, own.pointers) == (base, 1)
+                same = source is not None and (source.base, source.pointers) == (base, 1)
                 return value if same else c.Cast(c.Type(base, 1, type_.const), value)
             case c.Binary(op="+" | "-" as op, left=left, right=right):
                 if self._pointed(self._type(left)) is not instance:
@@ -230,9 +230,9 @@ class Places:
     def _moves(self, target: c.Expr, value: c.Expr) -> bool:
         """Whether which objects these are may change once the first field is set."""
         name = walk.root_variable(target)[0]
-        own = set() if name is None else {name, *self.names_of({name})}
+        variables = set() if name is None else {name, *self.names_of({name})}
         indices = [n.index for one in (target, value) for n in walk.nodes_in(one) if isinstance(n, c.Index)]
-        return any(walk.names_in(index) & own for index in indices)
+        return any(walk.names_in(index) & variables for index in indices)
 
     def _set(self, left: c.Expr, right: c.Expr, field: RecordField, line: int) -> tuple[c.Stmt, ...]:
         if field.inner is not None and field.is_object:
@@ -410,8 +410,8 @@ class Construction:
         if only.inner is not None:
             return self.value(only.inner, items, before, line)
         value = items[0] if items else integer_literal(0)
-        own = self._instances.of(self._reader.type(value))
-        return value if own is None else self._reader.converted(value, only.type, before, line)
+        made = self._instances.of(self._reader.type(value))
+        return value if made is None else self._reader.converted(value, only.type, before, line)
 
     # -- setting what is there --------------------------------------------------------------------------
 
@@ -430,8 +430,8 @@ class Construction:
     def _assign(self, place: c.Expr, value: c.Expr, type_: c.Type, before: Before, line: int) -> None:
         while isinstance(value, c.Braces) and value.type is None and len(value.items) <= 1:
             value = value.items[0] if value.items else integer_literal(0)
-        own = self._instances.of(self._reader.type(value))
-        value = value if own is None else self._reader.converted(value, type_, before, line)
+        made = self._instances.of(self._reader.type(value))
+        value = value if made is None else self._reader.converted(value, type_, before, line)
         before.append(c.Evaluate(c.Assign("=", place, value), line=line))
 
     def _elements(
@@ -499,8 +499,8 @@ class Construction:
             default = self._instances.default(instance, field)
             behind: Items = None
             if default is not None and not given:
-                own = default.items if isinstance(default, c.Braces) else (default,)
-                here = (substitute(item, {THIS: place}) for item in own)
+                items = default.items if isinstance(default, c.Braces) else (default,)
+                here = (substitute(item, {THIS: place}) for item in items)
                 behind = tuple(self._reader.expr(item, before, line) for item in here)
             if given:
                 self._next(where, field.type, field.count, given, before, line)
@@ -530,9 +530,9 @@ class Construction:
 
     def _is_made_of(self, instance: Instance, value: c.Expr) -> bool:
         """Whether one value makes the object: it is one, or there are constructors."""
-        own = instance.record.name.rpartition("::")[2]
+        constructor = instance.record.name.rpartition("::")[2]
         is_one = self._instances.of(self._reader.type(value)) is instance
-        return is_one or any(method.name == own for method in instance.record.methods)
+        return is_one or any(method.name == constructor for method in instance.record.methods)
 
     # -- second names ---------------------------------------------------------------------------------
 
@@ -556,13 +556,13 @@ class Construction:
 
     def _index(self, index: c.Expr, name: str, line: int) -> tuple[tuple[c.Stmt, ...], c.Expr]:
         """An index as it is now: the number, or a variable that keeps it."""
-        own = self._reader.type(index)
+        type_ = self._reader.type(index)
         if isinstance(index, c.Number):
             return (), index
-        if own is None or own.is_pointer:
+        if type_ is None or type_.is_pointer:
             raise c.Unreadable(f"'{name}' is another name for an object", line)
         kept = self._fresh(f"{name}_index")
-        self._types[kept] = c.Type(own.base, const=True)
+        self._types[kept] = c.Type(type_.base, const=True)
         return (c.Declare(self._types[kept], kept, index, line=line),), c.Name(kept)
 
     def kept(self, value: c.Expr, instance: Instance, before: Before, line: int) -> c.Expr:
@@ -579,8 +579,8 @@ class Construction:
         """Whether what a function of the file gives back is no reference."""
         made = self._overloads.made.get(call.function)
         functions = self._overloads.source.functions
-        own = [made] if made is not None else [f for f in functions if f.name == call.function]
-        return bool(own) and not any(f.result.reference for f in own)
+        called = [made] if made is not None else [f for f in functions if f.name == call.function]
+        return bool(called) and not any(f.result.reference for f in called)
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -802,9 +802,9 @@ class Objects:
         if instance is not None:
             function, args = self.overloads.static(instance, name, call.args, self.type, line)
             return c.Call(function, args, call.template_args)
-        own = self.overloads.of_library_name(call, self.type)
-        if own:
-            return replace(call, function=own)
+        overload = self.overloads.of_library_name(call, self.type)
+        if overload:
+            return replace(call, function=overload)
         functions = [f for f in self.source.functions if f.name == call.function and not f.is_kernel]
         fitting = [f for f in functions if len(f.parameters) == len(call.args)]
         if len(fitting) == 1 and not fitting[0].template:
@@ -819,8 +819,8 @@ class Objects:
         if cast.type.is_pointer:
             same = isinstance(value, c.Cast) and value.type == cast.type
             return value if same else self.places.pointer_cast(cast, line)
-        target, own = self.instances.of(cast.type), self.record(value)
-        if target is None and own is None:
+        target, source = self.instances.of(cast.type), self.record(value)
+        if target is None and source is None:
             return value if self._is_plain_copy(cast.type, value) else cast
         if cast.type.reference:
             raise c.Unreadable("an object is cast to a reference", line)
@@ -828,8 +828,9 @@ class Objects:
 
     def _is_plain_copy(self, type_: c.Type, value: c.Expr) -> bool:
         """Whether a structure of fields alone is made from another one."""
-        own = self.type(value)
-        return own is not None and not own.pointers and own.base == type_.base and own.base in self._names
+        source = self.type(value)
+        same = source is not None and (source.base, source.pointers) == (type_.base, 0)
+        return same and type_.base in self._names
 
     def _binary(self, expr: c.Binary, left: c.Expr, right: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         if self.record(left) is None and self.record(right) is None:
@@ -858,9 +859,9 @@ class Objects:
             return self._operator(expr.op, (target, value), line)
         type_ = self.type(target)
         if instance is not None and self.record(value) is not instance:
-            own = self.overloads.operator("=", (type_, self.type(value)), lambda _type: True)
-            if own:
-                return c.Call(own, (target, value))
+            overload = self.overloads.operator("=", (type_, self.type(value)), lambda _type: True)
+            if overload:
+                return c.Call(overload, (target, value))
         if type_ is None or (instance is None and self.record(value) is None):
             return expr
         if isinstance(value, c.Braces) and value.type is None and instance is not None:
@@ -885,25 +886,26 @@ class Objects:
         return c.Call(found, (value,))
 
     def _as_test(self, value: c.Expr, line: int) -> c.Expr:
-        return value if (own := self.record(value)) is None else self.overloads.tested(own, value, line)
+        instance = self.record(value)
+        return value if instance is None else self.overloads.tested(instance, value, line)
 
     def converted(
         self, value: c.Expr, type_: c.Type, before: list[c.Stmt], line: int, explicit: bool = False
     ) -> c.Expr:
         """The value as one of the type, by constructors and conversions."""
-        target, own = self.instances.of(type_), self.record(value)
-        if target is own or type_.is_pointer:
+        target, source = self.instances.of(type_), self.record(value)
+        if target is source or type_.is_pointer:
             return value
         if target is not None:
-            if own is not None:
-                found = self.overloads.conversion(own, target.name)
+            if source is not None:
+                found = self.overloads.conversion(source, target.name)
                 if found is not None:
                     return c.Call(found, (value,))
             return self.construction.value(target, (value,), before, line, implicit=not explicit)
-        assert own is not None
-        found = self.overloads.conversion(own, type_.base, explicit=explicit)
+        assert source is not None
+        found = self.overloads.conversion(source, type_.base, explicit=explicit)
         if found is None:
-            raise c.Unreadable(f"how a {own.name} becomes a {type_.base} is not known", line)
+            raise c.Unreadable(f"how a {source.name} becomes a {type_.base} is not known", line)
         done = c.Call(found, (value,))
         result = self.overloads.made[found].result
         return done if result.base == type_.base else c.Cast(c.Type(type_.base), done)
@@ -982,8 +984,8 @@ class Objects:
         instance = self.instances.of(replace(node.type, space=""))
         if instance is None or instance.only is None:
             return node.value
-        own, base = self.type(node.value), self.instances.value(instance.only.type.base)
-        of = "" if own is None or own.pointers else self.instances.value(own.base)
+        type_, base = self.type(node.value), self.instances.value(instance.only.type.base)
+        of = "" if type_ is None or type_.pointers else self.instances.value(type_.base)
         if of and (of == base or INTEGERS.get(of, 0) == INTEGERS.get(base)):
             return node.value
         return c.Cast(c.Type(base), node.value)

@@ -168,11 +168,11 @@ class Overloads:
 
     def _is_beside_template(self, best: str, types: Mapping[str, list[c.Type | None]]) -> bool:
         """Whether it converts what a template among the others may take as it is: that would be closer."""
-        own = self._argument_scores(best, types[best])
+        scores = self._argument_scores(best, types[best])
         for name, given in types.items():
             function = self.made[name]
             generic = {parameter.name for parameter in function.template}
-            for parameter, type_, score in zip(function.parameters, given, own, strict=False):
+            for parameter, type_, score in zip(function.parameters, given, scores, strict=False):
                 if score in (_NUMBER, _MADE) and type_ is not None and parameter.type.base in generic:
                     return True
         return False
@@ -258,9 +258,9 @@ class Overloads:
 
         Unless it gives the object it takes that first. `implicit`: nobody has asked for a conversion.
         """
-        own = instance.record.name.rpartition("::")[2]
+        word = instance.record.name.rpartition("::")[2]
         given: dict[str, tuple[c.Expr, ...]] = {}
-        for name in self._named(instance, own):
+        for name in self._named(instance, word):
             function = self.made[name]
             rest = [parameter.default for parameter in function.parameters[len(args) + 1 :]]
             too_many = len(args) + 1 > len(function.parameters)
@@ -269,7 +269,7 @@ class Overloads:
             if not implicit or function.text != EXPLICIT:
                 given[name] = (c.Name(THIS), *args, *(value for value in rest if value is not None))
         if not given:
-            if args and self._named(instance, own):
+            if args and self._named(instance, word):
                 raise c.Unreadable(f"no constructor of {instance.name} takes {len(args)} arguments", line)
             return None
 

@@ -208,14 +208,14 @@ class RecordReader:
     # -- one method ---------------------------------------------------------------------------------
 
     def _method(self, node: Node, template: tuple[c.TemplateParameter, ...], record: str) -> c.Function:
-        own = record.rpartition("::")[2]
+        constructor = record.rpartition("::")[2]
         declarator = node.child_by_field_name("declarator")
         if declarator is not None and declarator.type == "operator_cast":
             type_ = self.reader.specifiers(declarator).type
             inner = declarator.child_by_field_name("declarator")
             function = self.reader.headless(node, inner, f"operator {type_.base}", type_, template)
         elif node.child_by_field_name("type") is None and declarator is not None:
-            function = self.reader.headless(node, declarator, own, c.Type("void"), template)
+            function = self.reader.headless(node, declarator, constructor, c.Type("void"), template)
             function = self._with_initialisers(function, node)
         else:
             made = self.reader.function(node, template, set(), "", operators=True)
@@ -378,14 +378,14 @@ def taken_out(
         at = [n for n, s in enumerate(body) if isinstance(s, c.Verbatim) and s.line == local.line]
         if len(at) != 1 or not _has_only_plain_fields(local.record, function):
             continue
-        own, stmt = local.record.name, body[at[0]]
-        name = f"{own}_of_{function.name}"
+        plain, stmt = local.record.name, body[at[0]]
+        name = f"{plain}_of_{function.name}"
         arguments = ", ".join(parameter.name for parameter in function.template)
         of = f"{name}<{arguments}>" if arguments else name
-        alias = c.Verbatim(f"using {own} = {of};", frozenset({own, name}), line=stmt.line)
+        alias = c.Verbatim(f"using {plain} = {of};", frozenset({plain, name}), line=stmt.line)
         body = (*body[: at[0]], alias, *body[at[0] + 1 :])
         record = replace(local.record, name=name, template=function.template)
-        text = re.sub(rf"\b{own}\b", name, local.text)
+        text = re.sub(rf"\b{plain}\b", name, local.text)
         done.append((record, f"{head} {text};".strip()))
     return replace(function, body=body), done
 

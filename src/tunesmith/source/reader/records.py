@@ -367,8 +367,8 @@ class Instances:
 
     def methods(self, instance: Instance, name: str) -> tuple[c.Function, ...]:
         """Those of a name, with the object as their first parameter unless they are static."""
-        own = name if name.startswith("operator<") else name.partition("<")[0]
-        return tuple(self._method(instance, each) for each in instance.record.methods if each.name == own)
+        plain = name if name.startswith("operator<") else name.partition("<")[0]
+        return tuple(self._method(instance, each) for each in instance.record.methods if each.name == plain)
 
     def _method(self, instance: Instance, method: c.Function) -> c.Function:
         fields = {field.name for field in instance.fields}
@@ -386,11 +386,11 @@ class Instances:
 
         body = walk.map_types(body, itself)
         parts = tuple(replace(p, type=itself(p.type)) for p in method.parameters)
-        own = {parameter.name for parameter in method.template}
+        hidden = {parameter.name for parameter in method.template}
         meaning = replace(
             instance.meaning,
-            types={name: type_ for name, type_ in instance.meaning.types.items() if name not in own},
-            values={name: value for name, value in instance.meaning.values.items() if name not in own},
+            types={name: type_ for name, type_ in instance.meaning.types.items() if name not in hidden},
+            values={name: value for name, value in instance.meaning.values.items() if name not in hidden},
         )
         plain = replace(method, body=body, parameters=parts, result=itself(method.result), template=())
         done = specialise_function(plain, meaning)
@@ -489,8 +489,8 @@ def _of_this(node: c.Expr, methods: set[str]) -> c.Expr:
 
 def _is_custom_copy(record: c.Record, method: c.Function) -> bool:
     """Whether it is a constructor or an assignment from another of the kind that does more than copy."""
-    own = record.name.rpartition("::")[2]
-    if method.name not in (own, "operator=") or len(method.parameters) < 2:
+    constructor = record.name.rpartition("::")[2]
+    if method.name not in (constructor, "operator=") or len(method.parameters) < 2:
         return False
     other, *more = method.parameters[1:]
     if other.type.base.split("<")[0] != record.name or other.type.is_pointer or method.template:
@@ -573,10 +573,10 @@ class _ConstMarking:
         self._arrays = {f.name for f in fields if f.is_array}
         self._types: dict[str, list[c.Type]] = {}
         for parameter in function.parameters:
-            own = self._types.setdefault(parameter.name, [])
-            own.append(parameter.type)
+            types = self._types.setdefault(parameter.name, [])
+            types.append(parameter.type)
             if is_lambda(function.name) and parameter.type.reference:  # as const as what it captures
-                own.append(replace(parameter.type, const=not parameter.type.const))
+                types.append(replace(parameter.type, const=not parameter.type.const))
         for node in walk.nodes_in(function.body):
             if isinstance(node, c.Declare):
                 type_ = replace(node.type, pointers=node.type.pointers + (len(node.dims) or node.is_array))
@@ -643,5 +643,5 @@ def is_lambda(name: str) -> bool:
 
 def _takes_either(function: c.Function) -> bool:
     """A template whose argument may be a reference to what is const and to what is not."""
-    own = {parameter.name for parameter in function.template} | {"auto"}
-    return any(p.type.reference and not p.type.const and p.type.base in own for p in function.parameters)
+    generic = {parameter.name for parameter in function.template} | {"auto"}
+    return any(p.type.reference and not p.type.const and p.type.base in generic for p in function.parameters)

@@ -882,27 +882,27 @@ class StatementReader(ExpressionReader):
         declarator = node.child_by_field_name("declarator")
         if known is None or declarator is None or node.child_by_field_name("initializer") is not None:
             return self._read_verbatim(node, line)
-        own = self.declarator(declarator, self.specifiers(node).type)
-        same = own.type.base in ("auto", known.type.base) and own.type.pointers == 0 == known.type.pointers
-        if own.dims or (own.type.reference and not same) or (len(known.dims) > 1 and not own.type.reference):
+        declared = self.declarator(declarator, self.specifiers(node).type)
+        name, type_ = declared.name, declared.type
+        same = type_.base in ("auto", known.type.base) and type_.pointers == 0 == known.type.pointers
+        if declared.dims or (type_.reference and not same) or (len(known.dims) > 1 and not type_.reference):
             return self._read_verbatim(node, line)
-        self.arrays[own.name] = replace(known, dims=known.dims[1:]) if len(known.dims) > 1 else None
-        self.declare(own.name, replace(known.type, pointers=len(known.dims) - 1))
+        self.arrays[name] = replace(known, dims=known.dims[1:]) if len(known.dims) > 1 else None
+        self.declare(name, replace(known.type, pointers=len(known.dims) - 1))
         body = self.block(node.child_by_field_name("body"), d)
-        at = c.Name(walk.fresh_name(f"{own.name}_at", {*self.variables, *walk.names_in(body)}))
+        at = c.Name(walk.fresh_name(f"{name}_at", {*self.variables, *walk.names_in(body)}))
         element = c.Index(c.Name(array), at)
-        if array in walk.declared_in(body) or own.name in walk.declared_in(body):
+        texts = (n for n in walk.nodes_in(body) if isinstance(n, c.Verbatim | c.Opaque))
+        if {array, name}.intersection(walk.declared_in(body)):
             return self._read_verbatim(node, line)
-        if own.type.reference:
-            if any(isinstance(n, c.Verbatim | c.Opaque) and own.name in n.names for n in walk.nodes_in(body)):
-                return self._read_verbatim(node, line)
-            if own.type.const and byte_size(known.type.base) is None:  # of an object methods ask
-                named = replace(own.type, base=known.type.base)
-                body = (c.Declare(named, own.name, element, line=line), *body)
-            else:
-                body = substitute(body, {own.name: element})
+        if type_.reference and any(name in text.names for text in texts):
+            return self._read_verbatim(node, line)
+        is_object = type_.const and byte_size(known.type.base) is None  # which methods ask
+        if type_.reference and not is_object:
+            body = substitute(body, {name: element})
         else:
-            body = (c.Declare(own.type, own.name, element, line=line), *body)
+            type_ = replace(type_, base=known.type.base) if type_.reference else type_
+            body = (c.Declare(type_, name, element, line=line), *body)
         count = c.Declare(c.Type("int"), at.name, integer_literal(0), line=line)
         return c.For((count,), c.Binary("<", at, known.dims[0]), (c.Unary("++", at),), body, line=line)
 
@@ -1236,9 +1236,9 @@ class LambdaReader(FunctionReader):
             self.variables, self.pointers = {}, set()
             listed = declarator.child_by_field_name("parameters") if declarator is not None else None
             parameters = self._parameters(listed)
-            own = set(self.variables)
+            taken = set(self.variables)
             self.variables = {**outer_variables, **self.variables}
-            self.pointers |= outer_pointers - own
+            self.pointers |= outer_pointers - taken
             body = self.block(node.child_by_field_name("body"))
             result = self._result(declarator)
             gives = any(isinstance(n, c.Return) and n.value for n in walk.nodes_in(body))
@@ -1251,7 +1251,7 @@ class LambdaReader(FunctionReader):
             self.variables, self.pointers = outer_variables, outer_pointers
         if any(isinstance(part, c.Verbatim | c.Opaque) for part in walk.nodes_in(body)):
             return None
-        inside = own | set(walk.declared_in(body))
+        inside = taken | set(walk.declared_in(body))
         free = tuple(sorted(n for n in walk.names_in(body) - inside if n in outer_variables))
         by_value = self._by_value(captures, free)
         moved = (outer_variables[n].is_pointer for n in walk.assigned_in(body) if n in free)
@@ -1294,13 +1294,13 @@ class LambdaReader(FunctionReader):
         template = list(self._template)
         generic: list[c.TemplateParameter] = []
 
-        def typed(type_: c.Type, own: str) -> c.Type:
+        def typed(type_: c.Type, name: str) -> c.Type:
             if type_.base != "auto":
                 return type_
-            generic.append(c.TemplateParameter(f"Type_{own}", "type"))
-            return replace(type_, base=f"Type_{own}")
+            generic.append(c.TemplateParameter(f"Type_{name}", "type"))
+            return replace(type_, base=f"Type_{name}")
 
-        own = tuple(replace(p, type=typed(p.type, p.name)) for p in parameters)
+        passed = tuple(replace(p, type=typed(p.type, p.name)) for p in parameters)
         held: list[c.Parameter] = []
         for each in free:
             type_ = typed(self.variables[each], each)
@@ -1308,7 +1308,7 @@ class LambdaReader(FunctionReader):
                 type_ = replace(type_, reference=True, const=each not in changed, restrict=False)
             held.append(c.Parameter(replace(type_, restrict=False), each))
         function = c.Function(
-            f"lambda_{name}_{line}", (*own, *held), body, result, template=(*template, *generic), line=line
+            f"lambda_{name}_{line}", (*passed, *held), body, result, template=(*template, *generic), line=line
         )
         args = tuple(parameter.name for parameter in template)
         found = Lambda(function, free, args, by_value)

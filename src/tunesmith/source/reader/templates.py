@@ -141,13 +141,13 @@ def plain_type(text: str, language: str) -> c.Type:
 
 def specialise_function(function: c.Function, meaning: Meaning) -> c.Function:
     """Without its template; `meaning` covers the template's names and the file's."""
-    own = {parameter.name for parameter in function.parameters}
+    hidden = {parameter.name for parameter in function.parameters}
     local = _local_aliases(function.body, meaning.language)
     for name, type_ in local.items():  # each may name those before it, never itself
         if meaning.types.get(name, resolved := meaning.type(type_)) != resolved:
             raise c.Unreadable(f"'{name}' is one type in the function and another outside of it")
         meaning = meaning.with_template({name: resolved}, {})
-    values = {name: value for name, value in meaning.values.items() if name not in own}
+    values = {name: value for name, value in meaning.values.items() if name not in hidden}
     body = walk.map_types(function.body, meaning.type)
     body = walk.map_nodes(body, lambda node: _specialise_node(node, meaning))
     body = walk.map_statements(body, on_stmt=lambda stmt: _specialise_verbatim(stmt, meaning))
@@ -330,7 +330,7 @@ def template_meaning(
             types[name] = meaning.type(read_type(text, language))
             continue
         function, function_args = split_entry(text)
-        if any(own.name == function for own in source.functions):
+        if any(each.name == function for each in source.functions):
             functions[name] = c.Call(function, (), function_args)
             continue
         value = fold_expr(substitute(read_expression(text, language), meaning.values))
@@ -388,8 +388,8 @@ def with_defaults(function: c.Function, source: c.Source) -> c.Function:
         if len(fitting) != 1:
             return expr
         rest = [p.default for p in fitting[0].parameters[given:] if p.default is not None]
-        own = {parameter.name for parameter in fitting[0].template}
-        if any(walk.names_in(value) & (own | taken) for value in rest):
+        generic = {parameter.name for parameter in fitting[0].template}
+        if any(walk.names_in(value) & (generic | taken) for value in rest):
             return expr
         return replace(expr, args=(*expr.args, *rest))
 
@@ -399,11 +399,11 @@ def with_defaults(function: c.Function, source: c.Source) -> c.Function:
 def resolve_call(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     """The function a call means with its template arguments filled in; a sentence where that is not clear."""
     given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
-    own = own_functions(call, source)
-    primary = _primary_template(call, own, source)
-    written = {id(f): written_for(f, primary, source) for f in own}  # what explicit specialisations are for
-    special = [f for f in own if written[id(f)]]
-    candidates = [f for f in own if not written[id(f)]]
+    named = own_functions(call, source)
+    primary = _primary_template(call, named, source)
+    written = {id(f): written_for(f, primary, source) for f in named}  # what explicit specialisations are for
+    special = [f for f in named if written[id(f)]]
+    candidates = [f for f in named if not written[id(f)]]
     if not candidates and primary is not None:  # a template that is only declared
         try:
             texts = canonical_arguments(primary, _deduce_arguments(primary, call, types, source), source)
@@ -445,9 +445,9 @@ def _try_specialise(call: c.Call, function: c.Function, source: c.Source) -> c.F
         return f"{call.function}: {trouble.reason}"
 
 
-def _primary_template(call: c.Call, own: list[c.Function], source: c.Source) -> c.Function | None:
+def _primary_template(call: c.Call, known: list[c.Function], source: c.Source) -> c.Function | None:
     """The one template of that name and number of arguments, defined here or only declared."""
-    defined = [f for f in own if f.template]
+    defined = [f for f in known if f.template]
     if not defined:
         named = [f for f in source.prototypes if f.name == call.function]
         defined = [f for f in named if len(f.parameters) == len(call.args)]
@@ -581,8 +581,8 @@ def _deduced_text(name: str, formal: c.Type, arg: c.Expr, types: Types, source: 
     if type_ is None or type_.pointers < formal.pointers:
         return ""
     if "<" in formal.base and formal.pointers == type_.pointers:  # vec<T, N> of vec<float, 4>
-        (head, pattern), (own, given) = split_entry(formal.base), split_entry(type_.base)
-        fits = head == own and len(pattern) == len(given)
+        (head, pattern), (name_given, given) = split_entry(formal.base), split_entry(type_.base)
+        fits = head == name_given and len(pattern) == len(given)
         return next((g for p, g in zip(pattern, given, strict=True) if p == name), "") if fits else ""
     if formal.base != name:
         return ""
@@ -752,9 +752,9 @@ def launched_scope(
     """Of the kernel that a launch means by `written` qualifiers ("" first: from the top); None: it is not
     among those that are defined here."""
     if written and not written[0]:
-        own = tuple(written[1:])
-        return own if own in definitions else None
+        scope = tuple(written[1:])
+        return scope if scope in definitions else None
     for count in range(len(around), -1, -1):
-        if (own := (*around[:count], *written)) in definitions:
-            return own
+        if (scope := (*around[:count], *written)) in definitions:
+            return scope
     return None
