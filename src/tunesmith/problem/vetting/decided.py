@@ -137,20 +137,14 @@ def settled_text(text: str, target: Predefined) -> str:
         return used[name]
 
     done, pieces = 0, list[str]()
-    for start, end in (
-        *((d.start, d.end) for d in lines if d.word in ("pragma", "include")),
-        (len(text),) * 2,
-    ):
+    kept = ((line.start, line.end) for line in lines if line.word in ("pragma", "include"))
+    for start, end in (*kept, (len(text),) * 2):
         parts = [(part.lastgroup, part[0]) for part in CPP.finditer(text[done:start])]
         pieces += [_WORDS.sub(renamed, part) if kind == "code" else part for kind, part in parts]
         pieces.append(text[start:end])
         done = end
-    known = [
-        (new, values[name][0].removeprefix(name), values[name][1])
-        for name, new in used.items()
-        if name in values
-    ]
-    defined = [f"#define {new}{takes} {value}\n" for new, takes, value in known]
+    known = [(new, name, *values[name]) for name, new in used.items() if name in values]
+    defined = [f"#define {new}{head.removeprefix(name)} {value}\n" for new, name, head, value in known]
     defined += [
         f"#define {n} {v}\n" for n, v in target.macros if "__has_builtin" in used and n.startswith("TUNE")
     ]
@@ -283,10 +277,8 @@ def _directive_fault(
         allowed = user.includes | words.headers
         if not _NAMED.fullmatch(rest) or rest not in allowed:
             have = ", ".join(sorted(allowed)) or "none"
-            return (
-                "include",
-                f"#include {rest[:80]} is not among the original's and others that may be, which are: {have}",
-            )
+            fault = f"#include {rest[:80]} is not among the original's and others that may be"
+            return "include", f"{fault}, which are: {have}"
     elif word == "pragma":
         said = " ".join(rest.split())
         if not words.pragmas.fullmatch(said) and said not in user.pragmas:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunesmith.problem.vetting.device_words import DeviceWords, HandedArrays, UserWords
@@ -62,6 +63,10 @@ _POINTERS = {"pointer_declarator", "array_declarator", "abstract_pointer_declara
 _DEEPEST = 24  # calls in calls
 _PASSES = 8
 _LAMBDA = "lambda"
+_BY_NAME = ("field_expression", "qualified_identifier", "template_function", "template_method")
+
+
+_Given = tuple[FlowValue, tuple[Place, ...], str | None]  # a value, places, or the key of a lambda
 
 
 class AddressFlow(FlowStatements):
@@ -105,10 +110,9 @@ class AddressFlow(FlowStatements):
                         self.value(one)
             self.place = part
             self._entry(name, node)
-            for name_of, all_of in () if self.is_c else self.functions.items():
-                if (
-                    name_of in self.members or name_of[:1] in ("", "~") or name_of.startswith("operator")
-                ):  # nobody names it
+            for called, all_of in () if self.is_c else self.functions.items():
+                # What nobody names.
+                if called in self.members or called[:1] in ("", "~") or called.startswith("operator"):
                     for each in all_of:
                         self._inline_call(*each, (), self.scopes[:1])
             if not self.is_stale:
@@ -157,9 +161,8 @@ class AddressFlow(FlowStatements):
                 for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
                     if member in self.pointer_members:
                         inner = f"{key}.{member}"
-                        self.arrays[inner] = FlowArray(
-                            f"{found}.{member}", "argument" if is_kernel else "unknown"
-                        )
+                        space = "argument" if is_kernel else "unknown"
+                        self.arrays[inner] = FlowArray(f"{found}.{member}", space)
                         self._hold(inner, FlowValue(frozenset({inner})), False)
         self.returning = self.layers(node) if self.is_c else ""
         self._body(node)
@@ -202,13 +205,8 @@ class AddressFlow(FlowStatements):
         arguments = arguments_of(node)
         is_cast = called is None or called.type in SIMPLE or name in CASTS or name == "__builtin_astype"
         if called is None or (is_cast and not self.is_c):
-            values = [self.value(one) for one in arguments]
-            found = join_all(values)
-            return (
-                FlowValue(found.arrays, found.shift, found.is_low, found.is_moved)
-                if found.dims > 1
-                else found
-            )
+            found = join_all([self.value(one) for one in arguments])
+            return replace(found, dims=1) if found.dims > 1 else found
         if called.type == "identifier" and (key := self.lookup(name)) is not None and key in self.lambdas:
             return self._run_lambda(key, arguments)
         owner = called.child_by_field_name("argument") if called.type == "field_expression" else None
@@ -217,26 +215,18 @@ class AddressFlow(FlowStatements):
             if holder.arrays and not self.is_c:
                 self._hold("", holder, True)
             found = self._call(name, arguments)
-            return (
-                found
-                if not found.is_plain or name not in self.members
-                else join_all([self.value(a) for a in arguments])
-            )
+            if not found.is_plain or name not in self.members:
+                return found
+            return join_all([self.value(argument) for argument in arguments])
         if holder.arrays:
             self._touch(holder)
-        if called.type not in (
-            "field_expression",
-            "qualified_identifier",
-            "template_function",
-            "template_method",
-        ):
+        if called.type not in _BY_NAME:
             is_own = called.type != "identifier" or name in self.numbers or self.lookup(name) is not None
             if is_own and "operator()" in self.functions:
                 return self._call("operator()", arguments)
             if is_own and any(self.value(one).arrays for one in arguments):
-                raise self.refuse(
-                    node, "hands a pointer to what cannot be followed; call a function by its name"
-                )
+                what = "hands a pointer to what cannot be followed; call a function by its name"
+                raise self.refuse(node, what)
         return self._built_in(name, arguments, node, owner is not None)
 
     def _template_call(self, node: Node) -> FlowValue | None:
@@ -271,11 +261,8 @@ class AddressFlow(FlowStatements):
         fitting = [one for one in all_of if len(parameters_of(one[1])) >= len(arguments)]
         return join_all([self._inline_call(*one, arguments, self.scopes[:1]) for one in fitting or all_of])
 
-    def _inline_call(
-        self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
-    ) -> FlowValue:
-        parameters = parameters_of(node)
-        given: list[tuple[FlowValue, tuple[Place, ...], str | None]] = []
+    def _given(self, parameters: Sequence[Node], arguments: Sequence[Node]) -> list[_Given]:
+        given: list[_Given] = []
         for at, one in enumerate(parameters):
             if at >= len(arguments):
                 given.append((PLAIN, (), None))
@@ -301,6 +288,13 @@ class AddressFlow(FlowStatements):
                 if self.is_c:
                     value = self._converted(value, self.layers(one), argument, argument)
                 given.append((value, (), None))
+        return given
+
+    def _inline_call(
+        self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
+    ) -> FlowValue:
+        parameters = parameters_of(node)
+        given = self._given(parameters, arguments)
         memo = (node.id, tuple(given), len(self.control) if any(p for _, p, _ in given) else -1)
         if memo in self.known:
             found, written, filled = self.known[memo]
@@ -322,9 +316,8 @@ class AddressFlow(FlowStatements):
         self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
         self.active.append(memo)
         earlier_unset, earlier = frozenset(self.unset), frozenset(self.written)
-        for one in (
-            syntax_nodes(captures) if (captures := node.child_by_field_name("captures")) is not None else ()
-        ):
+        captures = node.child_by_field_name("captures")
+        for one in syntax_nodes(captures) if captures is not None else ():
             if one.type == "lambda_capture_initializer" and len(one.named_children) > 1:
                 value = self.value(one.named_children[-1])
                 self._store(self._declare(text_of(one.named_children[0]), one), value, one)
@@ -395,9 +388,8 @@ class AddressFlow(FlowStatements):
         if any(not value.is_plain for value in (*values, *kept)):
             places = [self._places(one) for one in outputs]
             words = self.place.words(node.start_byte, node.end_byte)
-            flow = AsmFlow(
-                [word.text for word in words], kept, values, self._asm_write, self._touch, self._is_shared
-            )
+            texts = [word.text for word in words]
+            flow = AsmFlow(texts, kept, values, self._asm_write, self._touch, self._is_shared)
             found = flow.run(node, self.refuse)
             for targets, value in zip(places, found, strict=True):
                 for place in targets:

@@ -51,29 +51,21 @@ class AsmFlow:
         for line in re.split(r"[;\n]|[{}](?=\s*(?:\.reg|@|[a-z]+[.\s]|$))", self.code):
             found = _INSTRUCTION.fullmatch(line.rstrip())
             if found is not None:
-                self._follow_instruction(
-                    found[1], found[2].partition(".")[0], found[2], found[3], node, refuse
-                )
+                self._follow_instruction(found, node, refuse)
         return [self.held.get(f"%{at}", PLAIN) for at in range(self.outputs)]
 
     def _of(self, text: str) -> FlowValue:
         return join_all([self.held.get(name, PLAIN) for name in _REGISTER.findall(text)])
 
     def _follow_instruction(
-        self,
-        guard: str | None,
-        stem: str,
-        opcode: str,
-        rest: str,
-        node: Node,
-        refuse: Callable[[Node, str], Refusal],
+        self, found: re.Match[str], node: Node, refuse: Callable[[Node, str], Refusal]
     ) -> None:
+        guard, opcode, rest = found.groups()
+        stem = opcode.partition(".")[0]
         if guard and self.held.get(guard, PLAIN).arrays:
             raise refuse(node, "decides by an address in assembler")
         places = [self._of(inside) for inside in _BRACKETS.findall(rest)]
-        plain = [
-            part.strip() for part in _BRACKETS.sub(" ", rest).replace("{", " ").replace("}", " ").split(",")
-        ]
+        plain = [part.strip() for part in re.sub(r"[{}]", " ", _BRACKETS.sub(" ", rest)).split(",")]
         if stem in _ACCESS:
             others = [value for part in plain if not (value := self._of(part)).is_plain]
             if any(not self.is_shared(value) for value in others):
@@ -94,14 +86,12 @@ class AsmFlow:
             return
         if stem in ("setp", "set", "testp", "isspacep"):
             raise refuse(node, "decides by an address in assembler")
-        given = [value for value in values[1:] if not value.is_plain]
-        value = join_all(given)
+        value = join_all(values[1:])
         if stem in _ARITHMETIC and len(values) == 3:
             number = re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+", plain[2])
+            by = int(plain[2], 0) if number else None
             width = WIDEST_SHARED if self.is_shared(value) else 16
-            mixed = combine_values(
-                _ARITHMETIC[stem], values[1], values[2], int(plain[2], 0) if number else None, width
-            )
+            mixed = combine_values(_ARITHMETIC[stem], values[1], values[2], by, width)
             if mixed is None:
                 raise refuse(node, "is the distance between two arrays in assembler")
             value = mixed

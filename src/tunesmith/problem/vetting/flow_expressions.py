@@ -309,9 +309,7 @@ class FlowExpressions(FlowMemory):
         if not pointer.arrays:
             return pointer  # a member that is an array
         if pointer.dims > 1:
-            return FlowValue(
-                pointer.arrays, pointer.shift, pointer.is_low, pointer.is_moved, pointer.dims - 1
-            )
+            return replace(pointer, dims=pointer.dims - 1)
         return self._access(pointer, node)
 
     def _on_subscript_expression(self, node: Node) -> FlowValue:
@@ -398,9 +396,8 @@ class FlowExpressions(FlowMemory):
             if pointer.arrays and self._lies_in(pointer.arrays, "variable"):
                 return tuple(f"{key}.{name}" for key in sorted(pointer.arrays - {NOTHING}))
             return (pointer,) if pointer.arrays else (f".{name}",)
-        return tuple(
-            f"{place}.{name}" if isinstance(place, str) else place for place in self._places(argument)
-        )
+        places = self._places(argument)
+        return tuple(f"{place}.{name}" if isinstance(place, str) else place for place in places)
 
     def _on_assignment_expression(self, node: Node) -> FlowValue:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -583,11 +580,8 @@ class FlowStatements(FlowExpressions):
         is_constant = bool(qualifiers & {"const", "constexpr", "__constant__", "noreturn"})
         for declarator in node.children_by_field_name("declarator"):
             value = declarator.child_by_field_name("value")
-            target = (
-                declarator.child_by_field_name("declarator")
-                if declarator.type == "init_declarator"
-                else declarator
-            )
+            is_set = declarator.type == "init_declarator"
+            target = declarator.child_by_field_name("declarator") if is_set else declarator
             if target is None:
                 continue
             if target.type == "function_declarator":

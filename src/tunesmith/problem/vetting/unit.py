@@ -55,9 +55,7 @@ class FlowUnit:
                 self._collect_types(root)
         for self.place, root in parts:
             self._collect_declarations(root)
-        wide = [
-            _WIDE_WORD.fullmatch(word) for word in {token.text for part, _ in parts for token in part.tokens}
-        ]
+        wide = map(_WIDE_WORD.fullmatch, {token.text for part, _ in parts for token in part.tokens})
         sizes = [(size_of(m[1], "opencl") or 8) * int(m[2]) if m[1] else 8 * int(m[3]) for m in wide if m]
         self.widest = min(max([16, *sizes]), _WIDEST)
 
@@ -233,11 +231,8 @@ class FlowUnit:
                 return None if value is None else evaluate_unary(node.children[0].type, value)
             case "binary_expression":
                 one, other = self.number(inside[0]), self.number(inside[1])
-                return (
-                    None
-                    if one is None or other is None
-                    else evaluate_binary(node.children[1].type, one, other)
-                )
+                if one is not None and other is not None:
+                    return evaluate_binary(node.children[1].type, one, other)
         return None
 
     def _size(self, name: str) -> int:
@@ -324,9 +319,7 @@ def count_dimensions(name: Node | None) -> int:
 
 
 def parameters_of(function: Node) -> list[Node]:
-    declarator = (
-        function if function.child_by_field_name("parameters") is not None else _inner_declarator(function)
-    )
+    declarator: Node | None = function
     while declarator is not None and declarator.child_by_field_name("parameters") is None:
         declarator = _inner_declarator(declarator)
     listed = declarator.child_by_field_name("parameters") if declarator is not None else None
@@ -335,12 +328,9 @@ def parameters_of(function: Node) -> list[Node]:
 
 
 def qualifiers_of(place: GrammarText | None, node: Node) -> set[str]:
-    return {
-        text_of(one)
-        for one in node.children
-        if one.type in ("type_qualifier", "storage_class_specifier")
-        and (place is None or one.start_byte not in place.inserted)
-    }
+    inserted = place.inserted if place is not None else frozenset[int]()
+    words = (one for one in node.children if one.type in ("type_qualifier", "storage_class_specifier"))
+    return {text_of(one) for one in words if one.start_byte not in inserted}
 
 
 def called_name(call: Node) -> str:
