@@ -77,9 +77,8 @@ class FlowFunction:
 
 def trace_data(root: Node) -> list[FlowFunction]:
     """All functions of a text but methods, with what in them is data."""
-    shared = {
-        name for node in root.named_children for name, is_memory in _declared_variables(node) if is_memory
-    }
+    declared = (pair for node in root.named_children for pair in _declared_variables(node))
+    shared = {name for name, is_memory in declared if is_memory}
     nodes = [node for node in syntax_nodes(root) if node.type == "function_definition"]
     functions = [_read_function(node, shared) for node in nodes if not _is_method(node)]
     before = -1
@@ -192,8 +191,7 @@ def _follow_call(flow: FlowFunction, call: Node, called: list[FlowFunction]) -> 
             flow.data |= {_changed_name(value)}
 
 
-# -- The conditions of a kernel on its data, and a copy of its text that marks which sides of each were
-# taken.
+# -- The conditions of a kernel on its data, and a copy of its text that marks which sides were taken.
 #
 # Watched are comparisons, logical operators and branches whose outcome may depend on what an array holds. The
 # copy is for checks alone: marks go to an array that kernels get as their first argument and hand on.

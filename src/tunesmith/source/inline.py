@@ -492,8 +492,6 @@ class _Inliner:
         found = resolve_call(call, self._types, self._source)
         return None if isinstance(found, str) or found.result.base == "auto" else found.result
 
-    # -- calls inside expressions -------------------------------------------------------------------
-
     def _hoist_calls(
         self, expr: c.Expr, stmt: c.Stmt, stack: tuple[str, ...], before: list[c.Stmt]
     ) -> c.Expr:
@@ -582,8 +580,6 @@ class _Inliner:
                 for call in walk.calls_in(part) if isinstance(part, c.Expr) else ():
                     if call.function in names and not own_functions(call, self._source):
                         self._note(call, f"none of that name takes {len(call.args)} arguments", stmt.line)
-
-    # -- one call -----------------------------------------------------------------------------------
 
     def _place(self, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...], updated: str = "") -> Placed | None:
         self._calls += 1

@@ -93,8 +93,6 @@ class _Printer:
         self._opencl, self._language = language == "opencl", language
         self._parameters = parameters
 
-    # -- expressions --------------------------------------------------------------------------------
-
     def expr(self, expr: c.Expr, least: int, depth: int) -> str:
         """In parentheses where the expression binds less than `least`."""
         if depth > c.MAX_DEPTH:
@@ -176,8 +174,6 @@ class _Printer:
             return f"{{{inner}}}"
         name = print_type(type_, "", self._language)
         return f"({name})({inner})" if self._opencl else f"{name}{{{inner}}}"
-
-    # -- statements ---------------------------------------------------------------------------------
 
     def declaration(self, declare: c.Declare) -> str:
         shared = "__local " if self._opencl else "__shared__ "

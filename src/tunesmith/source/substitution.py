@@ -130,8 +130,6 @@ class Changes:
                 found |= {name for name, through in self._places(node.init, False) if not through}
         return frozenset(found)
 
-    # -- what is written --------------------------------------------------------------------------------
-
     def _change_targets(self, node: c.Expr | c.Stmt) -> Iterator[c.Expr]:
         """What a node by itself may change."""
         match node:
@@ -203,8 +201,6 @@ class Changes:
             return True
         calls = [call.function for call in walk.calls_in(method.body) if call.of is None]
         return any(self._changes_object(m) for name in calls for m in self._methods.get(name, ()))
-
-    # -- where it lies ----------------------------------------------------------------------------------
 
     def _places(self, expr: c.Expr, through: bool) -> Iterator[tuple[str, bool]]:
         """The variables that a place may belong to, and whether it is reached through them."""

@@ -92,8 +92,6 @@ class _WaitJudge(TokenRun):
             first -= 1
         return self.all[first:at]
 
-    # -- the wait -----------------------------------------------------------------------------------
-
     def _wait(self, body: int) -> int | None:
         """Where a body waits, whatever happens before."""
         depth, round_ = 0, 0
@@ -135,8 +133,6 @@ class _WaitJudge(TokenRun):
             if token.text in ("return", "goto") or is_asm:
                 return token, "may end"
         return None
-
-    # -- what is before it --------------------------------------------------------------------------
 
     def _arrays(self, at: int) -> Iterator[str]:
         """Parameters by which memory of others is reached."""

@@ -587,8 +587,6 @@ class _WordJudge(TokenRun):
         is_known = name in self.functions or name in _NO_CALLS or self.is_users(name)
         return is_known or self.words.calls(name) or self.is_type(name) or name in _QUALIFIERS
 
-    # -- what the unit declares ---------------------------------------------------------------------
-
     def _defined(self) -> frozenset[str]:
         """Names of functions with a body, members of classes included."""
         found = set()
@@ -631,8 +629,6 @@ class _WordJudge(TokenRun):
 
     def is_users(self, name: str) -> bool:
         return name in self.user.words
-
-    # -- words --------------------------------------------------------------------------------------
 
     def _directive(self, token: Token) -> None:
         word, rest = first_word(token.text)
@@ -763,8 +759,6 @@ class _WordJudge(TokenRun):
                     raise Refusal("attribute", line, words)
             depth += {"(": 1, ")": -1}.get(text, 0)
         return end
-
-    # -- assembler ----------------------------------------------------------------------------------
 
     def _judge_assembler(self, at: int, line: int) -> None:
         if self.is_c:

@@ -528,8 +528,6 @@ class _Lookup:
             places.append(places[-1] + 2)
         return places
 
-    # -- a::f ---------------------------------------------------------------------------------------------
-
     def _look_up_qualified(self, at: int, chain: list[int]) -> _Use | None:
         words = ["" if self.tokens[place].text == "::" else self.tokens[place].text for place in chain]
         scope = self.scopes.of[at]
@@ -562,8 +560,6 @@ class _Lookup:
         brought = {p for s in spaces.values() for since, p in s.brought.get(name, ()) if since < at}
         led = {p for s in spaces.values() for since, p in s.directives if since < at}
         return frozenset(brought or {p for p in led if p in self.scopes.declared.get(name, ())})
-
-    # -- f ------------------------------------------------------------------------------------------------
 
     def _plain(self, at: int) -> _Use | None:
         name = self.tokens[at].text

@@ -50,8 +50,6 @@ class Places:
         self._flat: dict[str, c.Type] = {}  # pointers to elements -> what the source says they point to
         self._instances, self._types, self._type = instances, types, type_of
 
-    # -- pointers -------------------------------------------------------------------------------------
-
     def name(self, name: c.Name) -> c.Expr:
         known = self._flat.get(name.name)
         return name if known is None else c.Cast(known, name)
@@ -124,8 +122,6 @@ class Places:
             case c.Unary(op="&", operand=c.Index(base=inner, index=index)):
                 return c.Binary("+", self.flat(inner, instance), _scale_index(index, count))
         return c.Cast(c.Type(base, 1), pointer)
-
-    # -- fields ---------------------------------------------------------------------------------------
 
     def field(self, place: c.Expr, instance: Instance, name: str, line: int) -> c.Expr:
         found = instance.place(name)
@@ -329,8 +325,6 @@ class Construction:
         self.second: dict[str, c.Expr] = {}  # names of references -> the objects that they are
         self.made: set[str] = set()  # variables that are set right behind their declarations
 
-    # -- variables ------------------------------------------------------------------------------------
-
     def declared(self, stmt: c.Declare, instance: Instance, items: Items) -> tuple[c.Stmt, ...]:
         """A variable, or an array, that is made from a list; `stmt` has no value."""
         if stmt.storage in ("shared", "dynamic shared"):
@@ -376,8 +370,6 @@ class Construction:
         place = self._places.field(base, instance, name, line)
         self._set(place, field.type, field.count, items, before, line)
 
-    # -- values ---------------------------------------------------------------------------------------
-
     def value(
         self, instance: Instance, args: tuple[c.Expr, ...], before: Before, line: int, implicit: bool = False
     ) -> c.Expr:
@@ -412,8 +404,6 @@ class Construction:
         value = items[0] if items else integer_literal(0)
         made = self._instances.of(self._reader.type(value))
         return value if made is None else self._reader.converted(value, only.type, before, line)
-
-    # -- setting what is there --------------------------------------------------------------------------
 
     def _set(self, place: c.Expr, type_: c.Type, count: int, items: Items, before: Before, line: int) -> None:
         """`items` are read by now. None: only what happens without a list."""
@@ -534,8 +524,6 @@ class Construction:
         is_one = self._instances.of(self._reader.type(value)) is instance
         return is_one or any(method.name == constructor for method in instance.record.methods)
 
-    # -- second names ---------------------------------------------------------------------------------
-
     def referred(self, stmt: c.Declare, init: c.Expr, before: Before) -> tuple[c.Stmt, ...]:
         """`P &r = p[k]`: another name for an object that is a variable, or a variable for one made here."""
         value, fresh = self._reader.expr(init, before, stmt.line), replace(stmt.type, reference=False)
@@ -619,8 +607,6 @@ class Objects:
         if any(word in self._names for text in call.template_args for word in _WORD.findall(text)):
             return True
         return any(self.record(part) is not None for part in (call, *call.args))
-
-    # -- statements before calls are put in place -----------------------------------------------------
 
     def prepared(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
         """The statement with calls for all that is called by a sign; what must come before it is ahead."""
@@ -708,8 +694,6 @@ class Objects:
             init = replace(init, type=c.Type(instance.name))
         value = self.converted(self.expr(init, before, stmt.line), type_, before, stmt.line)
         return (replace(stmt, type=type_, init=value),)
-
-    # -- expressions ----------------------------------------------------------------------------------
 
     def expr(self, expr: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         def always(part: c.Expr) -> c.Expr:
@@ -874,8 +858,6 @@ class Objects:
             return expr
         return replace(expr, yes=self._as_number(yes, before, line), no=self._as_number(no, before, line))
 
-    # -- conversions ----------------------------------------------------------------------------------
-
     def _as_number(self, value: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         instance = self.record(value)
         if instance is None:
@@ -910,8 +892,6 @@ class Objects:
         result = self.overloads.made[found].result
         return done if result.base == type_.base else c.Cast(c.Type(type_.base), done)
 
-    # -- statements after calls are put in place -------------------------------------------------------
-
     def finished(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
         """Variables of a record as those of its fields, and what is done to them as a whole."""
         match stmt:
@@ -942,8 +922,6 @@ class Objects:
         if self.record(value) is not instance:
             raise c.Unreadable(f"how a {instance.name} is set here is not understood", line)
         return self.places.copied(target, value, instance, line)
-
-    # -- the whole function -----------------------------------------------------------------------------
 
     def lowered(self, function: c.Function) -> c.Function:
         """With no record left: those of one field are that field, in values and behind pointers."""

@@ -75,8 +75,6 @@ class Overloads:
     def _parameter_count(self, name: str) -> int:
         return len(self.made[name].parameters)
 
-    # -- methods ----------------------------------------------------------------------------------------
-
     def method(
         self, instance: Instance, name: str, args: tuple[c.Expr, ...], type_of: _Type, line: int, how: str
     ) -> tuple[str, tuple[c.Expr, ...]]:
@@ -201,8 +199,6 @@ class Overloads:
             return _NUMBER
         return _MADE if self._instances.of(formal) or self._instances.of(given) else -1
 
-    # -- operators ----------------------------------------------------------------------------------------
-
     def operator(
         self, op: str, types: tuple[c.Type | None, ...], is_number: Callable[[c.Type | None], bool]
     ) -> str:
@@ -248,8 +244,6 @@ class Overloads:
         if found is None:
             raise c.Unreadable(f"whether a {instance.name} holds as a condition is not known", line)
         return c.Call(found, (value,))
-
-    # -- constructors ---------------------------------------------------------------------------------------
 
     def constructor(
         self, instance: Instance, args: tuple[c.Expr, ...], type_of: _Type, line: int, implicit: bool = False

@@ -205,8 +205,6 @@ class RecordReader:
             return
         found.methods.append(self._method(node, template, found.name))
 
-    # -- one method ---------------------------------------------------------------------------------
-
     def _method(self, node: Node, template: tuple[c.TemplateParameter, ...], record: str) -> c.Function:
         constructor = record.rpartition("::")[2]
         declarator = node.child_by_field_name("declarator")
@@ -619,8 +617,6 @@ class _FileReader:
         end = self.place.at(max(node.end_byte - 1, 0)) + 1
         return start, end
 
-    # -- what is no function ------------------------------------------------------------------------
-
     def _file_shared(self, node: Node) -> bool:
         """Shared memory declared outside of the kernels that use it."""
         if "__shared__" not in {token.text for token in self.place.words(node.start_byte, node.end_byte)}:
@@ -676,8 +672,6 @@ class _FileReader:
         """Two constants of one name, in namespaces that are read as one, are told by nobody."""
         if self.found.constants.setdefault(name, value) != value:
             self.found.doubtful.add(name)
-
-    # -- functions ----------------------------------------------------------------------------------
 
     def _read_prototype(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
         """What is written for some of its arguments may stand elsewhere: `template <> f<16>(...) {...}`."""

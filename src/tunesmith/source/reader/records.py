@@ -168,8 +168,6 @@ class Instances:
                 return None if instance is None else (instance, init.args)
         return None
 
-    # -- types --------------------------------------------------------------------------------------
-
     def type(self, type_: c.Type) -> c.Type:
         base = self.text(type_.base)
         if base == type_.base:
@@ -233,8 +231,6 @@ class Instances:
             if name == member:
                 return self._settled(instance.meaning.type_text(text), depth + 1)
         return f"{owner}::{member}"
-
-    # -- instances ----------------------------------------------------------------------------------
 
     def _made(self, base: str) -> Instance | None:
         head, _, rest = base.partition("<")
@@ -362,8 +358,6 @@ class Instances:
             elif self._argument(pattern, 0) != arg:
                 return None
         return bound if set(bound) == names else None
-
-    # -- methods ------------------------------------------------------------------------------------
 
     def methods(self, instance: Instance, name: str) -> tuple[c.Function, ...]:
         """Those of a name, with the object as their first parameter unless they are static."""

@@ -325,8 +325,6 @@ class ExpressionReader(TypeReader):
         arrow = any(child.type == "->" for child in node.children)
         return c.Member(self.expr(base, d), name, arrow)
 
-    # -- calls and casts ----------------------------------------------------------------------------
-
     def _call(self, node: Node, d: int) -> c.Expr:
         function = node.child_by_field_name("function")
         arguments = node.child_by_field_name("arguments")
@@ -905,8 +903,6 @@ class StatementReader(ExpressionReader):
             body = (c.Declare(type_, name, element, line=line), *body)
         count = c.Declare(c.Type("int"), at.name, integer_literal(0), line=line)
         return c.For((count,), c.Binary("<", at, known.dims[0]), (c.Unary("++", at),), body, line=line)
-
-    # -- declarations -------------------------------------------------------------------------------
 
     def declaration(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
         try:
