@@ -445,7 +445,6 @@ def _reduced_declaration(
         for p in template.space.params
         if p.name not in fixed
     ]
-    left = {param.name for param in params}
     shape = settled_shape(template.shape, fixed) if template.shape is not None and params else None
     own_rules = template.space.constraints
     own_answers = [(str(remedy), expr) for remedy, expr in template.answers]
@@ -455,7 +454,7 @@ def _reduced_declaration(
         own_answers = [(name, parse_expr(text)) for name, text in template.shape.answers]
     rules = [(c.kind, c.name, bind_and_simplify(c.expr, fixed)) for c in own_rules]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
-    first = {name: winner[name] for name in left}
+    first = {param.name: winner[param.name] for param in params}
     kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _can_steer_choice(r[2], first))]
     answers = [(name, bind_and_simplify(expr, fixed)) for name, expr in own_answers]
     insert = {name: str(value) for name, value in known.items()}

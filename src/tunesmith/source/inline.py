@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
@@ -426,9 +427,7 @@ class _Inliner:
         def hoisted(expr: c.Expr) -> c.Expr:
             return self._hoist_calls(expr, stmt, stack, before)
 
-        def block(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-            return self.block(body, stack, d)
-
+        block = partial(self.block, stack=stack, depth=d)
         match stmt:
             case c.For(init=init, condition=condition, step=step):
                 heads = tuple([walk.map_simple(part, hoisted) for part in init])

@@ -162,8 +162,9 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 def closing_bracket(tokens: Sequence[Token], at: int) -> int:
     """Where the bracket at `at` closes; the end where nothing does."""
     opens, depth = tokens[at].text, 0
+    closes = _CLOSERS[opens]
     for end in range(at, len(tokens)):
-        depth += {opens: 1, _CLOSERS[opens]: -1}.get(tokens[end].text, 0)
+        depth += (tokens[end].text == opens) - (tokens[end].text == closes)
         if depth == 0:
             return end
     return len(tokens)

@@ -88,11 +88,9 @@ class AsmFlow:
             raise refuse(node, "decides by an address in assembler")
         value = join_all(values[1:])
         if stem in _ARITHMETIC and len(values) == 3:
-            number = re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+", plain[2])
-            by = int(plain[2], 0) if number else None
+            by = int(plain[2], 0) if re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+", plain[2]) else None
             width = WIDEST_SHARED if self.is_shared(value) else 16
-            mixed = combine_values(_ARITHMETIC[stem], values[1], values[2], by, width)
-            if mixed is None:
+            if (mixed := combine_values(_ARITHMETIC[stem], values[1], values[2], by, width)) is None:
                 raise refuse(node, "is the distance between two arrays in assembler")
             value = mixed
         elif stem not in _SAME:

@@ -6,9 +6,10 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tunesmith.problem.vetting.device_words import DeviceWords, Refusal, Rule, UserWords, split_word_set
+from tunesmith.problem.vetting.device_words import Refusal, Rule, split_word_set
 from tunesmith.problem.vetting.flow_memory import (
     LOW,
     NOTHING,
@@ -62,14 +63,12 @@ _LEAVES = split_word_set(
 class FlowExpressions(FlowMemory):
     """Handlers by the kind of node: `_on_` and its name."""
 
-    def __init__(
-        self, parts: Sequence[tuple[GrammarText, Node]], words: DeviceWords, user: UserWords, is_c: bool
-    ) -> None:
-        super().__init__(parts, words, user, is_c)
-        self.asks_numbers = False
-        self.handlers: dict[str, Callable[[Node], FlowValue]] = {
-            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
-        }
+    asks_numbers = False
+
+    @cached_property
+    def handlers(self) -> dict[str, Callable[[Node], FlowValue]]:
+        names = (name for name in dir(self) if name.startswith("_on_"))
+        return {name.removeprefix("_on_"): getattr(self, name) for name in names}
 
     def begin(self) -> None:
         super().begin()

@@ -99,8 +99,7 @@ class FlowUnit:
         return layers_of(declarator or node.child_by_field_name("declarator")) + base
 
     def _collect_declarations(self, root: Node) -> None:
-        most, parameters = 0, list[str]()
-        pending = [root]
+        most, parameters, pending = 0, list[str](), [root]
         while pending:
             node = pending.pop()
             if node.type in _NOTHING_INSIDE:

@@ -219,6 +219,8 @@ class _Writer:
         self._less: set[int] = set()
         self._cast_ends: set[int] = set()  # tokens that close a cast: what follows it is no call
         self._angle_ends: set[int | None] = set()  # tokens that close template arguments
+        self._spelled = {**dict.fromkeys(DROPPED, ""), "__restrict": "__restrict__"}
+        self._spelled |= OPENCL_WORDS if language == "opencl" else _SIGNS
         self._doubled: set[int] = set()  # tokens that close a group which must not be taken for a cast
 
     def run(self) -> GrammarText:
@@ -257,18 +259,12 @@ class _Writer:
             return self._write_pragma(at, text)
         if token.kind == "string":
             self._place(text if text[0] == "'" else f'"{" " * (len(text.encode()) - 2)}"')
-        elif self._language == "opencl" and text in OPENCL_WORDS:
-            self._place(OPENCL_WORDS[text])
-        elif text in _SIGNS and self._language != "opencl":
-            self._place(_SIGNS[text])
-        elif text in DROPPED:
-            self._place("")
+        elif text in self._spelled:
+            self._place(self._spelled[text])
         elif text in DROPPED_GROUPS and following == "(":
             return self._skip(at, self._group_end(at + 1))
         elif text == "__align__" and following == "(":
             self._place("alignas")
-        elif text == "__restrict":
-            self._place("__restrict__")
         elif text == "[" and following == "[":
             end = next((i for i in range(at, at + 40) if self._text(i) == "]"), at)
             if self._text(end + 1) == "]":

@@ -340,8 +340,7 @@ class ExpressionReader(TypeReader):
             return self._method_call(node, function, args, d)
         if (called := self.lambda_called(function, args)) is not None:
             return called
-        template_args: tuple[str, ...] = ()
-        name, list_text = function, ""
+        template_args, name, list_text = tuple[str, ...](), function, ""
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
             if name.type == "template_function":
                 listed = name.child_by_field_name("arguments")
@@ -352,8 +351,7 @@ class ExpressionReader(TypeReader):
                     return self.opaque(node)
                 if given and self.place.short(name).split("<")[0] in _CASTS:
                     return c.Cast(self.type_of(given[0]), args[0]) if args else self.opaque(node)
-            following = name.child_by_field_name("name")
-            if following is None:
+            if (following := name.child_by_field_name("name")) is None:
                 return self.opaque(node)
             name = following
         if name.type not in ("identifier", "primitive_type"):
@@ -1043,8 +1041,7 @@ class FunctionReader(StatementReader):
         operators: bool = False,
     ) -> c.Function | None:
         """None: an operator, which is used by its sign; with `operators` "operator+"."""
-        declarator = node.child_by_field_name("declarator")
-        result = self.specifiers(node).type
+        declarator, result = node.child_by_field_name("declarator"), self.specifiers(node).type
         while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
             pointer = declarator.type == "pointer_declarator"
             is_reference = result.reference or not pointer
@@ -1064,10 +1061,9 @@ class FunctionReader(StatementReader):
             raise self.place.trouble(name, "", " is a form of function that is not understood")
         self.pointers, self.variables, self.arrays = set(), {}, {}
         self.template = frozenset(parameter.name for parameter in template)
-        parameters = self._parameters(declarator.child_by_field_name("parameters"))
         return c.Function(
             self.place.short(name).replace(" ", ""),
-            parameters,
+            self._parameters(declarator.child_by_field_name("parameters")),
             self.block(node.child_by_field_name("body")),
             result,
             is_kernel=bool(words & KERNEL_WORDS),
