@@ -372,9 +372,7 @@ def _reduced_text(template: Template, problem: Problem, winner: Config, fixed: M
     _check_same_tokens(template, problem, body, code, known)
     if device.find_language(problem.kernel.language).is_c_family:
         code = without_unused(fold_macro_bodies(code, known), {*others, *WORD.findall("\n".join(head))})
-    for name in known.keys() & dict(
-        problem.kernel.defines
-    ):  # production sets it as well: its value is that of the original
+    for name in known.keys() & dict(problem.kernel.defines):  # production's value is the original's
         code = code.replace(f"#define {name} ", f"#undef {name}\n#define {name} ", 1)
     code = _with_defaults(code.strip("\n"), {n: winner[n] for n, _ in winner.items if n not in fixed})
     return "\n".join([*head, *([] if code.startswith("//") else [""]), code]) + "\n"
@@ -440,23 +438,22 @@ def _reduced_declaration(
     block: DeclarationBlock,
 ) -> list[str]:
     notes = read_remarks(block.toml)
+    left = (param for param in template.space.params if param.name not in fixed)
     params = [
-        DeclaredParam(p.name, p.values, winner[p.name], p.categorical, notes.get(p.name, ""))
-        for p in template.space.params
-        if p.name not in fixed
+        DeclaredParam(p.name, p.values, winner[p.name], p.categorical, notes.get(p.name, "")) for p in left
     ]
     shape = settled_shape(template.shape, fixed) if template.shape is not None and params else None
-    own_rules = template.space.constraints
-    own_answers = [(str(remedy), expr) for remedy, expr in template.answers]
+    constraints = template.space.constraints
+    remedies = [(str(remedy), expr) for remedy, expr in template.answers]
     if template.shape is not None:  # what else is preferred and answered follows from the names
         said = [Constraint(name, parse_expr(text), "prefer") for name, text in template.shape.prefer]
-        own_rules = (*(c for c in own_rules if c.kind == "require"), *said)
-        own_answers = [(name, parse_expr(text)) for name, text in template.shape.answers]
-    rules = [(c.kind, c.name, bind_and_simplify(c.expr, fixed)) for c in own_rules]
+        constraints = (*(c for c in constraints if c.kind == "require"), *said)
+        remedies = [(name, parse_expr(text)) for name, text in template.shape.answers]
+    rules = [(c.kind, c.name, bind_and_simplify(c.expr, fixed)) for c in constraints]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
     first = {param.name: winner[param.name] for param in params}
     kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _can_steer_choice(r[2], first))]
-    answers = [(name, bind_and_simplify(expr, fixed)) for name, expr in own_answers]
+    answers = ((name, bind_and_simplify(expr, fixed)) for name, expr in remedies)
     insert = {name: str(value) for name, value in known.items()}
     return format_declaration(
         params,

@@ -94,10 +94,8 @@ class Expansion:
         names = macro.parameters or ()
         given = dict(zip(names, arguments, strict=False))
         if macro.variadic:
-            extra: list[Token] = []
-            for number, argument in enumerate(arguments[len(names) :]):
-                extra += ([Token("mark", ",", use.line)] if number else []) + argument
-            given["__VA_ARGS__"] = extra
+            others = ([Token("mark", ",", use.line), *argument] for argument in arguments[len(names) :])
+            given["__VA_ARGS__"] = [token for other in others for token in other][1:]
         done: list[Token] = []
         start = 0  # of what the operand before gave, which may be nothing
         body = macro.body

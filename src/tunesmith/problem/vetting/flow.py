@@ -124,49 +124,48 @@ class AddressFlow(FlowStatements):
                 raise refusal
 
     def _entry(self, name: str, node: Node) -> None:
-        is_kernel = name in self.kernels
         self.scopes.append({})
         for at, one in enumerate(parameters_of(node)):
-            declarator = one.child_by_field_name("declarator")
-            found = text_of(declared_name(declarator))
-            layers = self.layers(one) if self.is_c else ""
-            key = self._declare(found, one, layers)
-            if is_kernel and set(layers[1:]) & set("*s"):
-                what = "holds pointers, which are numbers there; start from an argument or an array"
-                raise self.refuse(one, what, "pointer")
-            kinds = declarator_kinds(declarator)
-            qualifiers = qualifiers_of(self.place, one)
-            gets = bool({(name, at, True), (name, at, False)} & self.handed)
-            if layers[:1] == "s":
-                inner = f"*{key}"
-                self.arrays[inner] = FlowArray(f"{found}[]", "argument" if is_kernel else "unknown")
-                self._hold(key, FlowValue(frozenset({inner})), False)
-            elif layers or (
-                not self.is_c and (kinds & _POINTERS or self._is_pointer(one, found, node, gets))
-            ):
-                is_shared = "_Noreturn" in qualifiers
-                space = "unknown" if not is_kernel else "shared" if is_shared else "argument"
-                is_read = bool({"const", "noreturn"} & qualifiers) or (name, at, True) in self.handed
-                place, holds = f"{key}[]" if self.is_c else key, content_of(layers[1:])
-                is_read, lacks = is_kernel and is_read, is_kernel and is_shared
-                self.arrays[place] = FlowArray(found, space, is_read, lacks, holds)
-                self._hold(key, FlowValue(frozenset({place}), dims=1 + layers[1:].count("[")), False)
-                if holds or text_of(declarator).count("*") > 1:
-                    inner = f"*{place}"
-                    self.arrays[inner] = FlowArray(f"{found}[]", space, False)
-                    self._hold(inner, FlowValue(frozenset({inner})), False)
-            else:
-                if is_kernel and gets:
-                    raise self.refuse(one, "takes the address of an array for a value; declare a pointer")
-                for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
-                    if member in self.pointer_members:
-                        inner = f"{key}.{member}"
-                        space = "argument" if is_kernel else "unknown"
-                        self.arrays[inner] = FlowArray(f"{found}.{member}", space)
-                        self._hold(inner, FlowValue(frozenset({inner})), False)
+            self._enter_parameter(name, node, at, one)
         self.returning = self.layers(node) if self.is_c else ""
         self._body(node)
         self.scopes.pop()
+
+    def _enter_parameter(self, name: str, node: Node, at: int, one: Node) -> None:
+        is_kernel = name in self.kernels
+        declarator = one.child_by_field_name("declarator")
+        found = text_of(declared_name(declarator))
+        layers = self.layers(one) if self.is_c else ""
+        key = self._declare(found, one, layers)
+        if is_kernel and set(layers[1:]) & set("*s"):
+            what = "holds pointers, which are numbers there; start from an argument or an array"
+            raise self.refuse(one, what, "pointer")
+        space = "argument" if is_kernel else "unknown"
+        is_pointer = layers or (not self.is_c and declarator_kinds(declarator) & _POINTERS)
+        gets = bool({(name, at, True), (name, at, False)} & self.handed)
+        if layers[:1] == "s":
+            self._point_to(key, f"*{key}", FlowArray(f"{found}[]", space))
+        elif is_pointer or (not self.is_c and self._is_pointer(one, found, node, gets)):
+            qualifiers = qualifiers_of(self.place, one)
+            is_shared = is_kernel and "_Noreturn" in qualifiers
+            space = "shared" if is_shared else space
+            is_read = bool({"const", "noreturn"} & qualifiers) or (name, at, True) in self.handed
+            place, holds = f"{key}[]" if self.is_c else key, content_of(layers[1:])
+            array = FlowArray(found, space, is_kernel and is_read, is_shared, holds)
+            self._point_to(key, place, array, dims=1 + layers[1:].count("["))
+            if holds or text_of(declarator).count("*") > 1:
+                self._point_to(f"*{place}", f"*{place}", FlowArray(f"{found}[]", space))
+        elif is_kernel and gets:
+            raise self.refuse(one, "takes the address of an array for a value; declare a pointer")
+        else:
+            for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
+                if member in self.pointer_members:
+                    inner = f"{key}.{member}"
+                    self._point_to(inner, inner, FlowArray(f"{found}.{member}", space))
+
+    def _point_to(self, key: str, place: str, array: FlowArray, dims: int = 1) -> None:
+        self.arrays[place] = array
+        self._hold(key, FlowValue(frozenset({place}), dims=dims), False)
 
     def _is_pointer(self, parameter: Node, name: str, function: Node, gets_array: bool) -> bool:
         """By a name for the type, or where a template leaves it open by its use."""
@@ -316,21 +315,7 @@ class AddressFlow(FlowStatements):
         self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
         self.active.append(memo)
         earlier_unset, earlier = frozenset(self.unset), frozenset(self.written)
-        captures = node.child_by_field_name("captures")
-        for one in syntax_nodes(captures) if captures is not None else ():
-            if one.type == "lambda_capture_initializer" and len(one.named_children) > 1:
-                value = self.value(one.named_children[-1])
-                self._store(self._declare(text_of(one.named_children[0]), one), value, one)
-        for one, (value, places, key) in zip(parameters, given, strict=True):
-            name = declared_name(one.child_by_field_name("declarator"))
-            inner = text_of(name) or member_name(one.child_by_field_name("declarator"))
-            inner = self._declare(inner, one, self.layers(one) if self.is_c else "")
-            if key is not None:
-                self.lambdas[inner] = self.lambdas[key]
-            elif places:
-                self.aliases[inner] = places
-            else:
-                self._store(inner, value, one)
+        self._bind_arguments(node, parameters, given)
         self._body(node)
         found = join_all(self.returned)
         self.active.pop()
@@ -339,6 +324,23 @@ class AddressFlow(FlowStatements):
         if memo in self.asked and self.results.get(memo, PLAIN) != found:
             self.results[memo], self.is_stale = join_values(self.results.get(memo, PLAIN), found), True
         return found
+
+    def _bind_arguments(self, node: Node, parameters: Sequence[Node], given: Sequence[_Given]) -> None:
+        captures = node.child_by_field_name("captures")
+        for one in syntax_nodes(captures) if captures is not None else ():
+            if one.type == "lambda_capture_initializer" and len(one.named_children) > 1:
+                value = self.value(one.named_children[-1])
+                self._store(self._declare(text_of(one.named_children[0]), one), value, one)
+        for one, (value, places, key) in zip(parameters, given, strict=True):
+            declarator = one.child_by_field_name("declarator")
+            name = text_of(declared_name(declarator)) or member_name(declarator)
+            inner = self._declare(name, one, self.layers(one) if self.is_c else "")
+            if key is not None:
+                self.lambdas[inner] = self.lambdas[key]
+            elif places:
+                self.aliases[inner] = places
+            else:
+                self._store(inner, value, one)
 
     def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> FlowValue:
         first = _WRITE_FIRST.fullmatch(name)

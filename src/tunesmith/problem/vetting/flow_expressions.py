@@ -573,10 +573,6 @@ class FlowStatements(FlowExpressions):
         return PLAIN
 
     def _on_declaration(self, node: Node) -> FlowValue:
-        kind = node.child_by_field_name("type")
-        qualifiers = qualifiers_of(self.place, node)
-        is_shared = bool(qualifiers & {"__shared__", "_Noreturn"})
-        is_constant = bool(qualifiers & {"const", "constexpr", "__constant__", "noreturn"})
         for declarator in node.children_by_field_name("declarator"):
             value = declarator.child_by_field_name("value")
             is_set = declarator.type == "init_declarator"
@@ -585,51 +581,51 @@ class FlowStatements(FlowExpressions):
                 continue
             if target.type == "function_declarator":
                 self._declare_vexing_parse(target, node)
-                continue
-            if target.type == "structured_binding_declarator":
+            elif target.type == "structured_binding_declarator":
                 held = self.value(value) if value is not None else PLAIN
                 for one in target.named_children:
                     self._store(self._declare(text_of(one), one), held, one)
-                continue
-            name = declared_name(target)
-            kinds = declarator_kinds(target)
-            if value is not None and value.type == "lambda_expression":
-                key = self._declare(text_of(name), target)
+            elif value is not None and value.type == "lambda_expression":
+                key = self._declare(text_of(declared_name(target)), target)
                 self.lambdas[key] = (self.place, value, list(self.scopes))
-                continue
-            if "reference_declarator" in kinds and value is not None:
+            elif value is not None and "reference_declarator" in declarator_kinds(target):
                 self._bind_names(target, node, self.value(value), value)
-                continue
-            layers = self.layers(node, target) if self.is_c else ""
-            key = self._declare(text_of(name), target, layers)
-            at_file = len(self.scopes) == 1
-            if value is not None and self.is_bare(kind) and not kinds:
-                self.unset.add(key)  # until it has its value
-            given = self._initial_value(value, kind, layers, declarator)
-            dims = len(layers) - len(layers.lstrip("[")) if self.is_c else count_dimensions(name)
-            dims += not self.is_c and text_of(kind) in self.array_types
-            if dims or (is_shared and "pointer_declarator" not in kinds):
-                space = "shared" if is_shared else "constant" if at_file else "private"
-                lacks = value is None and not at_file and (self.is_bare(kind) or (is_shared and dims > 0))
-                is_read = space == "constant"
-                self.arrays[key] = FlowArray(text_of(name), space, is_read, lacks, content_of(layers))
-                if dims:
-                    self._hold(key, FlowValue(frozenset({key}), dims=dims), False)
-                if not given.is_plain:
-                    self._hold(f"*{key}", given, True)
-                if not dims:
-                    self.aliases[key] = (FlowValue(frozenset({key})),)
-                continue
-            if value is not None:
-                if is_constant and (number := self.number(value)) is not None:
-                    self.constants[key] = number
-                self._store(key, given, node)
-                if not self.is_c and given.arrays and self.record_of(text_of(kind)) in self.members:
-                    self._hold("", given, True)
-                self._members(key, value, kind)
-            elif self.is_bare(kind) and not kinds and not at_file:
-                self.unset.add(key)
+            else:
+                self._declare_variable(node, declarator, target, value)
         return PLAIN
+
+    def _declare_variable(self, node: Node, declarator: Node, target: Node, value: Node | None) -> None:
+        kind, kinds = node.child_by_field_name("type"), declarator_kinds(target)
+        qualifiers, name = qualifiers_of(self.place, node), declared_name(target)
+        layers = self.layers(node, target) if self.is_c else ""
+        key = self._declare(text_of(name), target, layers)
+        at_file = len(self.scopes) == 1
+        if value is not None and self.is_bare(kind) and not kinds:
+            self.unset.add(key)  # until it has its value
+        given = self._initial_value(value, kind, layers, declarator)
+        dims = len(layers) - len(layers.lstrip("[")) if self.is_c else count_dimensions(name)
+        dims += not self.is_c and text_of(kind) in self.array_types
+        is_shared = bool(qualifiers & {"__shared__", "_Noreturn"})
+        if dims or (is_shared and "pointer_declarator" not in kinds):
+            space = "shared" if is_shared else "constant" if at_file else "private"
+            lacks = value is None and not at_file and (self.is_bare(kind) or (is_shared and dims > 0))
+            self.arrays[key] = FlowArray(text_of(name), space, space == "constant", lacks, content_of(layers))
+            if dims:
+                self._hold(key, FlowValue(frozenset({key}), dims=dims), False)
+            if not given.is_plain:
+                self._hold(f"*{key}", given, True)
+            if not dims:
+                self.aliases[key] = (FlowValue(frozenset({key})),)
+        elif value is not None:
+            is_constant = qualifiers & {"const", "constexpr", "__constant__", "noreturn"}
+            if is_constant and (number := self.number(value)) is not None:
+                self.constants[key] = number
+            self._store(key, given, node)
+            if not self.is_c and given.arrays and self.record_of(text_of(kind)) in self.members:
+                self._hold("", given, True)
+            self._members(key, value, kind)
+        elif self.is_bare(kind) and not kinds and not at_file:
+            self.unset.add(key)
 
     def _declare_vexing_parse(self, target: Node, node: Node) -> None:
         """`pair p(x, w);`, which the grammar takes for the declaration of a function."""

@@ -116,17 +116,7 @@ class FlowUnit:
                 case "number_literal" if node.parent and node.parent.type == "template_argument_list":
                     most = max(most, self.number(node) or 0)
                 case "type_definition" | "alias_declaration":
-                    named = node.child_by_field_name("type")
-                    base = text_of(named)
-                    if named is not None and named.type in _RECORDS:
-                        named = named.child_by_field_name("name")
-                    for declarator in node.children_by_field_name("declarator") or [node]:
-                        name = name_in(node.child_by_field_name("name") or declarator)
-                        if "*" in text_of(declarator) or "*" in base or base in self.pointer_types:
-                            self.pointer_types.add(name)
-                        if "[" in text_of(declarator) or base in self.array_types:
-                            self.array_types.add(name)
-                        self.other_names |= {name: text_of(named) or name} if name else {}
+                    self._collect_type_names(node)
                 case "type_parameter_declaration" | "optional_type_parameter_declaration":
                     self.open_types |= {text_of(one) for one in node.named_children[:1]}
                 case "goto_statement" if "goto" not in self.user.words:
@@ -140,6 +130,19 @@ class FlowUnit:
                             parameters.append(text_of(declared_name(one.child_by_field_name("declarator"))))
                             most = max(most, self.number(one.child_by_field_name("default_value")) or 0)
         self.numbers |= dict.fromkeys(parameters, most)
+
+    def _collect_type_names(self, node: Node) -> None:
+        named = node.child_by_field_name("type")
+        base = text_of(named)
+        if named is not None and named.type in _RECORDS:
+            named = named.child_by_field_name("name")
+        for declarator in node.children_by_field_name("declarator") or [node]:
+            name = name_in(node.child_by_field_name("name") or declarator)
+            if "*" in text_of(declarator) or "*" in base or base in self.pointer_types:
+                self.pointer_types.add(name)
+            if "[" in text_of(declarator) or base in self.array_types:
+                self.array_types.add(name)
+            self.other_names |= {name: text_of(named) or name} if name else {}
 
     def _record(self, node: Node, body: Node) -> None:
         outer, name = node.parent, node.child_by_field_name("name")

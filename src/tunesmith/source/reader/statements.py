@@ -326,8 +326,7 @@ class ExpressionReader(TypeReader):
         return c.Member(self.expr(base, d), name, arrow)
 
     def _call(self, node: Node, d: int) -> c.Expr:
-        function = node.child_by_field_name("function")
-        arguments = node.child_by_field_name("arguments")
+        function, arguments = map(node.child_by_field_name, ("function", "arguments"))
         is_launch = any(child.type == "kernel_call_syntax" for child in node.children)
         if function is None or arguments is None or is_launch:
             return self.opaque(node)
