@@ -38,7 +38,6 @@ from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.problem.structures import PLANTED
 from tunesmith.problem.template import Variant
-from tunesmith.source.lex import Token, lex
 from tunesmith.source.tree import read_number
 from tunesmith.space.expr import Compare, Node, Num, OneOf, operands_of_node, parse_expr, product_text
 
@@ -144,25 +143,20 @@ def _in_conditions(node: Node) -> Iterator[int]:
         yield from _in_conditions(child)
 
 
-def _expanded_tokens(text: str, language: str) -> Sequence[Token]:
-    """With macros expanded, where there are any and it can be read."""
-    if "#" not in text:
-        return lex(text)
-    from tunesmith.source.preprocess import preprocess
-    from tunesmith.source.tree import Unreadable
+def _expanded_words(text: str, language: str) -> Iterator[Word]:
+    """With macros expanded, where that can be read."""
+    from tunesmith.source.preprocess import expand_where_readable
 
-    try:
-        return preprocess(text, language).tokens
-    except Unreadable:
-        return lex(text)
+    for token in expand_where_readable(text, language):
+        value = read_number(token.text) if token.kind == "number" else None
+        if token.kind not in ("directive", "string"):
+            yield value if isinstance(value, int) else token.text
 
 
 @lru_cache(maxsize=64)
 def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers that something is compared with, and all others."""
-    words = fold_constants(
-        [word for token in _expanded_tokens(text, language) if (word := _token_word(token)) is not None]
-    )
+    words = fold_constants(list(_expanded_words(text, language)))
     compared: list[int] = []
     mentioned: list[int] = []
     remainders: set[tuple[int, int]] = set()  # `n % 97 == 5`: 97 and 5
@@ -217,13 +211,6 @@ def _find_factor(words: Sequence[Word], at: int, step: int) -> Iterator[tuple[in
 
 def _word_at(words: Sequence[Word], place: int) -> Word | None:
     return words[place] if 0 <= place < len(words) else None
-
-
-def _token_word(token: Token) -> Word | None:
-    if token.kind == "number":
-        value = read_number(token.text)
-        return value if isinstance(value, int) else token.text
-    return None if token.kind in ("directive", "string") else token.text
 
 
 def fold_constants(words: list[Word]) -> list[Word]:

@@ -280,6 +280,14 @@ def preprocess(
     return Preprocessed(*found, tuple(dict.fromkeys(work.decided)))
 
 
+def expand_where_readable(text: str, language: str) -> Sequence[Token]:
+    """With macros expanded; as it stands where that cannot be read."""
+    try:
+        return preprocess(text, language).tokens if "#" in text else lex(text)
+    except Unreadable:
+        return lex(text)
+
+
 @dataclass
 class _ConditionalPart:
     line: int
