@@ -252,7 +252,7 @@ def watch_conditions(
         prepared = preprocess(text, language, defines, headers)
     except Unreadable as error:
         return f"line {error.line}: {error.reason}"
-    if fault := next(iter(prepared.problems), prepared.obstacle):
+    if fault := next(iter(prepared.problems), prepared.parse_obstacle):
         return fault
     tokens = prepared.tokens
     place = grammar_text(tokens, language, known_names(tokens, language))
@@ -267,7 +267,7 @@ def watch_conditions(
     marking.hand_on(root, functions, "__global " if language == "opencl" else "")
     includes = "".join(f"#include {name}\n" for name in prepared.includes)
     return WatchedText(
-        includes + (_OPENCL if language == "opencl" else _CPP) + marking.text(),
+        includes + (_OPENCL if language == "opencl" else _CPP) + marking.marked_text(),
         includes + place.lay_out({}, {}),
         tuple(marking.conditions),
         frozenset(marking.functions),
@@ -296,7 +296,7 @@ class _ConditionMarker:
         self.conditions: list[DataCondition] = []
         self.functions: set[str] = set()
 
-    def text(self) -> str:
+    def marked_text(self) -> str:
         return self._place.lay_out(self._before, self._behind)
 
     def mark_conditions(self, function: FlowFunction) -> None:

@@ -250,7 +250,7 @@ class Preprocessed:
     decided: tuple[str, ...] = ()  # conditions on what the compiler defines, and how each came out, in words
 
     @property
-    def obstacle(self) -> str | None:
+    def parse_obstacle(self) -> str | None:
         """Why a grammar should not be shown it."""
         return find_parse_obstacle(self.tokens)
 

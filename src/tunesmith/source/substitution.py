@@ -866,7 +866,7 @@ def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stm
             and stmt.name in names
             and not (stmt.init or stmt.dims or stmt.storage)
         ):
-            use = next((n for n in range(at + 1, len(stmts)) if _mentions(stmts[n], stmt.name)), None)
+            use = next((n for n in range(at + 1, len(stmts)) if _mentions_name(stmts[n], stmt.name)), None)
             value = None if use is None else _value_set(stmts[use], stmt.name)
             if use is not None and value is not None and use not in later:
                 later[use] = replace(stmt, init=value)
@@ -875,7 +875,7 @@ def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stm
     return tuple(done)
 
 
-def _mentions(stmt: c.Stmt, name: str) -> bool:
+def _mentions_name(stmt: c.Stmt, name: str) -> bool:
     return name in walk.names_in(stmt) or name in walk.declared_in(stmt)
 
 

@@ -260,7 +260,7 @@ class AddressFlow(FlowStatements):
         fitting = [one for one in all_of if len(parameters_of(one[1])) >= len(arguments)]
         return join_all([self._inline_call(*one, arguments, self.scopes[:1]) for one in fitting or all_of])
 
-    def _given(self, parameters: Sequence[Node], arguments: Sequence[Node]) -> list[_Given]:
+    def _read_arguments(self, parameters: Sequence[Node], arguments: Sequence[Node]) -> list[_Given]:
         given: list[_Given] = []
         for at, one in enumerate(parameters):
             if at >= len(arguments):
@@ -293,7 +293,7 @@ class AddressFlow(FlowStatements):
         self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
     ) -> FlowValue:
         parameters = parameters_of(node)
-        given = self._given(parameters, arguments)
+        given = self._read_arguments(parameters, arguments)
         memo = (node.id, tuple(given), len(self.control) if any(p for _, p, _ in given) else -1)
         if memo in self.known:
             found, written, filled = self.known[memo]

@@ -66,7 +66,7 @@ class FlowExpressions(FlowMemory):
     asks_numbers = False
 
     @cached_property
-    def handlers(self) -> dict[str, Callable[[Node], FlowValue]]:
+    def _handlers_by_kind(self) -> dict[str, Callable[[Node], FlowValue]]:
         names = (name for name in dir(self) if name.startswith("_on_"))
         return {name.removeprefix("_on_"): getattr(self, name) for name in names}
 
@@ -88,7 +88,7 @@ class FlowExpressions(FlowMemory):
         kind = node.type
         if kind in READ_APART and not self.is_c and (called := self._template_call(node)) is not None:
             return called
-        handler = self.handlers.get(kind)
+        handler = self._handlers_by_kind.get(kind)
         if handler is not None:
             return handler(node)
         if kind in _LEAVES:

@@ -90,7 +90,7 @@ class GrammarText:
         )
         return lay_out_tokens(tokens)
 
-    def between(self, before: str, node: Node, behind: str) -> GrammarText:
+    def place_between(self, before: str, node: Node, behind: str) -> GrammarText:
         """The words of a node within others, to be parsed anew."""
         line = self.line(node)
         start, end = ([replace(token, line=line) for token in lex(text)] for text in (before, behind))

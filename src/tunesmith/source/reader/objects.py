@@ -215,12 +215,12 @@ class Places:
                 done += self._set(left, right, field, line)
                 continue
 
-            def element(
+            def set_element(
                 at: c.Expr, to: c.Expr = left, of: c.Expr = right, field: RecordField = field
             ) -> Sets:
                 return self._set(c.Index(to, at), c.Index(of, at), field, line)
 
-            done.append(self.loop(0, field.count, element, line))
+            done.append(self.loop(0, field.count, set_element, line))
         return tuple(done)
 
     def _moves(self, target: c.Expr, value: c.Expr) -> bool:

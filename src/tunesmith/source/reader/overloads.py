@@ -33,7 +33,7 @@ class Overloads:
         self._failed: dict[str, str] = {}  # operators that are not understood
         for number, operator in enumerate(source.operators):
             try:
-                name = self._settle(operator, number, meaning)
+                name = self._settle_overload(operator, number, meaning)
             except c.Unreadable as trouble:
                 self._failed[operator.name] = trouble.reason
                 continue
@@ -44,10 +44,12 @@ class Overloads:
             if function.is_kernel or not is_function(function.name) or not self._takes_record(function):
                 kept.append(function)
                 continue
-            self._library.setdefault(function.name, []).append(self._settle(function, number, meaning))
+            self._library.setdefault(function.name, []).append(
+                self._settle_overload(function, number, meaning)
+            )
         self.source = replace(source, functions=tuple(kept))  # without those that bear a library's name
 
-    def _settle(self, function: c.Function, number: int, meaning: Meaning) -> str:
+    def _settle_overload(self, function: c.Function, number: int, meaning: Meaning) -> str:
         """What it is called from now on."""
         name = f"{function.name}#{number}"
         done = replace(
@@ -142,7 +144,7 @@ class Overloads:
         scores = {name: each for name, each in scores.items() if min(each, default=_SAME) >= 0}
         if not scores and len(names) == 1:
             return names[0]
-        best = _closest(scores)
+        best = _closest_matches(scores)
         if len(best) > 1:
             best = self._for_either(best, what, line, how)
         if len(best) != 1 or self._is_beside_template(best[0], {name: types[name] for name in scores}):
@@ -218,7 +220,7 @@ class Overloads:
         scores = {name: each for name, each in scores.items() if min(each) not in worst}
         if not scores:
             return ""
-        best = _closest(scores)
+        best = _closest_matches(scores)
         if len(best) > 1:
             best = self._for_either(best, f"operator{op}", 0, "" if op == "[]" else UNCLEAR)
         if len(best) != 1 or self._is_beside_template(best[0], {name: list(types) for name in scores}):
@@ -298,7 +300,7 @@ class Overloads:
         return made
 
 
-def _closest(scores: Mapping[str, Sequence[int]]) -> list[str]:
+def _closest_matches(scores: Mapping[str, Sequence[int]]) -> list[str]:
     """Those whose worst argument is the best, and of these the best in all."""
     ranks = {name: (min(each, default=_SAME), sum(each)) for name, each in scores.items()}
     return [name for name, rank in ranks.items() if rank == max(ranks.values())]

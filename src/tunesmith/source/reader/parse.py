@@ -417,7 +417,7 @@ def read_source_tree(
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
         return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
-    if (fault := prepared.obstacle) is not None:
+    if (fault := prepared.parse_obstacle) is not None:
         return c.Source(language, (), unread=(fault,))
     try:
         flat = flatten_namespaces(prepared.tokens, language)

@@ -233,7 +233,7 @@ class ExpressionReader(TypeReader):
     def reread(self, node: Node) -> c.Expr:
         """What the grammar took for something else, as the expression that its words are."""
         place = self.place
-        self.place = place.between("int value = ( ", node, ") ;")
+        self.place = place.place_between("int value = ( ", node, ") ;")
         try:
             tree = syntax_tree(self.place.text, self.language)
             values = [n for n in syntax_nodes(tree) if n.type == "parenthesized_expression"]
@@ -531,7 +531,7 @@ def as_statements(
     if any(not output.constraint.startswith("=") for output in outputs):
         return None
     lowering = _AsmLowering(outputs, (*outputs, *inputs), types, line)
-    return lowering.guarded_access(lines) if len(lines) > 1 else lowering.instruction(lines[0])
+    return lowering.lower_guarded_access(lines) if len(lines) > 1 else lowering.lower_instruction(lines[0])
 
 
 @dataclass(frozen=True)
@@ -541,10 +541,10 @@ class _AsmLowering:
     types: Mapping[str, c.Type]
     line: int
 
-    def _assign(self, target: c.Expr, value: c.Expr) -> c.Evaluate:
+    def _assignment(self, target: c.Expr, value: c.Expr) -> c.Evaluate:
         return c.Evaluate(c.Assign("=", target, value), line=self.line)
 
-    def guarded_access(self, lines: Sequence[str]) -> tuple[c.Stmt, ...] | None:
+    def lower_guarded_access(self, lines: Sequence[str]) -> tuple[c.Stmt, ...] | None:
         """An access under a predicate: what a load leaves out is zero."""
         declared, tested = _PREDICATE.fullmatch(lines[0]), _TEST.fullmatch(lines[1])
         access = _UNDER.fullmatch(lines[-1])
@@ -552,27 +552,27 @@ class _AsmLowering:
             return None
         if not declared[1] == tested[1] == access[1]:
             return None
-        test = self._operand(tested[2])
+        test = self._numbered_operand(tested[2])
         zeros = [_ZEROING.fullmatch(one) for one in lines[2:-1]]
         if test is None or test.constraint not in ("r", "l") or any(zero is None for zero in zeros):
             return None
         named = [zero[1] for zero in zeros if zero is not None]
         if sorted(named) != sorted(f"%{at}" for at in range(len(self.outputs))):
             return None
-        inside = self.instruction(access[2])
+        inside = self.lower_instruction(access[2])
         set_here = {walk.root_variable(output.value)[0] for output in self.outputs}
         read_there = [operand.value for operand in self.operands[len(self.outputs) :]]
         if inside is None or any(walk.names_in(value) & set_here for value in read_there):
             return None
-        before = tuple(self._assign(output.value, _ZERO) for output in self.outputs)
+        before = tuple(self._assignment(output.value, _ZERO) for output in self.outputs)
         match inside:
             case (c.Evaluate(expr=c.Assign(target=whole)),) if len(self.outputs) > 1:
-                before = (self._assign(whole, _zero_vector(self.outputs)),)
+                before = (self._assignment(whole, _zero_vector(self.outputs)),)
         return (*before, c.If(c.Binary("!=", test.value, _ZERO), inside, line=self.line))
 
-    def instruction(self, text: str) -> tuple[c.Stmt, ...] | None:
+    def lower_instruction(self, text: str) -> tuple[c.Stmt, ...] | None:
         if (found := _SHUFFLE.fullmatch(text)) is not None:
-            return self._shuffle(found[1], found[2])
+            return self._lower_shuffle(found[1], found[2])
         found = _ACCESS.fullmatch(text)
         if found is None or ".relaxed" in found[2] or ".cv" in found[2]:
             return None
@@ -581,8 +581,8 @@ class _AsmLowering:
         if place is None or place["plus"]:
             return None
         names = [part.strip() for part in (place["several"] or place["one"]).split(",")]
-        moved = [value for name in names if (value := self._operand(name)) is not None]
-        pointer = self._operand(place["at"])
+        moved = [value for name in names if (value := self._numbered_operand(name)) is not None]
+        pointer = self._numbered_operand(place["at"])
         if not len(names) == len(moved) == len(set(names)) == width or pointer is None:
             return None
         register = _moved_register_type(moved, kind, bits)
@@ -590,26 +590,26 @@ class _AsmLowering:
             return None
         if found[1] == "ld":
             in_order = names == [f"%{at}" for at in range(len(self.outputs))]
-            return self._load(moved, register, pointer) if in_order else None
-        return None if self.outputs else self._store(moved, register, pointer)
+            return self._lower_load(moved, register, pointer) if in_order else None
+        return None if self.outputs else self._lower_store(moved, register, pointer)
 
-    def _operand(self, text: str) -> AsmOperand | None:
+    def _numbered_operand(self, text: str) -> AsmOperand | None:
         number = int(text[1:]) if re.fullmatch(r"%\d+", text) else -1
         return self.operands[number] if 0 <= number < len(self.operands) else None
 
-    def _value(self, text: str) -> c.Expr | None:
+    def _operand_value(self, text: str) -> c.Expr | None:
         if re.fullmatch(r"0[xX][0-9a-fA-F]+|\d+", text):
             value = int(text, 0)
             return c.Number(text if value < 2**31 else f"{text}u", value)
-        operand = self._operand(text)
+        operand = self._numbered_operand(text)
         return None if operand is None else operand.value
 
-    def _shuffle(self, way: str, text: str) -> tuple[c.Stmt, ...] | None:
+    def _lower_shuffle(self, way: str, text: str) -> tuple[c.Stmt, ...] | None:
         parts = [part.strip() for part in text.split(",")]
         if len(parts) != 5 or parts[0] != "%0" or len(self.outputs) != 1:
             return None
-        target, value = self.operands[0], self._operand(parts[1])
-        by, clamp, mask = map(self._value, parts[2:])
+        target, value = self.operands[0], self._numbered_operand(parts[1])
+        by, clamp, mask = map(self._operand_value, parts[2:])
         if value is None or by is None or mask is None or not isinstance(clamp, c.Number):
             return None
         if value.constraint != target.constraint.lstrip("=") or value.constraint not in ("f", "r"):
@@ -619,26 +619,32 @@ class _AsmLowering:
         if low != (0 if way == "up" else 31) or width not in (1, 2, 4, 8, 16, 32):
             return None
         args = (mask, value.value, by, *(() if width == 32 else (c.Number(str(width), width),)))
-        return (self._assign(target.value, c.Call(_NAMES[way], args)),)
+        return (self._assignment(target.value, c.Call(_NAMES[way], args)),)
 
-    def _load(self, values: Sequence[AsmOperand], register: str, pointer: AsmOperand) -> tuple[c.Stmt, ...]:
+    def _lower_load(
+        self, values: Sequence[AsmOperand], register: str, pointer: AsmOperand
+    ) -> tuple[c.Stmt, ...]:
         vector = _vector_type_name(register, len(values))
         found = _dereference_as(pointer, vector, const=True)
-        if (whole := self._whole(values, vector)) is not None:
-            return (self._assign(whole, found),)
+        if (whole := self._whole_vector(values, vector)) is not None:
+            return (self._assignment(whole, found),)
         name = f"loaded_{self.line}"
         pairs = zip(values, "xyzw", strict=False)
-        parts = [self._assign(value.value, c.Member(c.Name(name), field)) for value, field in pairs]
+        parts = [self._assignment(value.value, c.Member(c.Name(name), field)) for value, field in pairs]
         return (c.Declare(c.Type(vector, const=True), name, found, line=self.line), *parts)
 
-    def _store(self, values: Sequence[AsmOperand], register: str, pointer: AsmOperand) -> tuple[c.Stmt, ...]:
+    def _lower_store(
+        self, values: Sequence[AsmOperand], register: str, pointer: AsmOperand
+    ) -> tuple[c.Stmt, ...]:
         vector = _vector_type_name(register, len(values))
         made = c.Call(f"make_{vector}", tuple(value.value for value in values))
         return (
-            self._assign(_dereference_as(pointer, vector, const=False), self._whole(values, vector) or made),
+            self._assignment(
+                _dereference_as(pointer, vector, const=False), self._whole_vector(values, vector) or made
+            ),
         )
 
-    def _whole(self, values: Sequence[AsmOperand], vector: str) -> c.Expr | None:
+    def _whole_vector(self, values: Sequence[AsmOperand], vector: str) -> c.Expr | None:
         """A single value, or the variable whose parts x, y, z, w these are, in order."""
         first = values[0].value
         if len(values) == 1:
