@@ -19,9 +19,9 @@ from tunesmith.source.effects import (
 )
 from tunesmith.source.fold import fold_expr, fold_statements, int_value
 from tunesmith.source.inline import find_identifiers, in_words_of, inline_calls, with_bit_copies, with_helpers
-from tunesmith.source.lex import lay_out_tokens, lex, wrap_line
+from tunesmith.source.lex import lay_out_tokens, lex
 from tunesmith.source.preprocess import Predefined, define_macro_values, fold_macro_bodies, preprocess
-from tunesmith.source.printing import print_expr, print_function, print_statements, print_type
+from tunesmith.source.printing import print_expr, print_function, print_statements, print_type, wrap_line
 from tunesmith.source.reader.parse import read_expression, read_source_tree
 from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.substitution import Changes, Handed, is_plain_place, substitute

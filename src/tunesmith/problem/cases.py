@@ -38,7 +38,7 @@ from tunesmith.problem.plan import ExtraCase, show_sizes
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.problem.structures import PLANTED
 from tunesmith.problem.template import Variant
-from tunesmith.source.lex import Token, lex, read_number
+from tunesmith.source.tree import read_number
 from tunesmith.space.expr import Compare, Node, Num, OneOf, iterate_nodes, parse_expr, product_text
 
 # The constants that a kernel may compare a size with. A path for 528 and more is reached by no small case and
@@ -121,24 +121,20 @@ def _compared_numbers(node: Node) -> tuple[int, ...]:
     return ()
 
 
-def _expanded_tokens(text: str, language: str) -> Sequence[Token]:
-    """With macros expanded, where there are any and it can be read."""
-    if "#" not in text:
-        return lex(text)
-    from tunesmith.source.preprocess import preprocess
-    from tunesmith.source.tree import Unreadable
+def _expanded_words(text: str, language: str) -> Iterator[Word]:
+    """With macros expanded, where that can be read."""
+    from tunesmith.source.preprocess import expand_where_readable
 
-    try:
-        return preprocess(text, language).tokens
-    except Unreadable:
-        return lex(text)
+    for token in expand_where_readable(text, language):
+        value = read_number(token.text) if token.kind == "number" else None
+        if token.kind not in ("directive", "string"):
+            yield value if isinstance(value, int) else token.text
 
 
 @lru_cache(maxsize=64)
 def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers that something is compared with, and all others."""
-    tokens = _expanded_tokens(text, language)
-    words = fold_constants([word for token in tokens if (word := _token_word(token)) is not None])
+    words = fold_constants(list(_expanded_words(text, language)))
     compared: list[int] = []
     mentioned: list[int] = []
     remainders: set[tuple[int, int]] = set()  # `n % 97 == 5`: 97 and 5
@@ -191,13 +187,6 @@ def _find_factor(words: Sequence[Word], at: int, step: int) -> Iterator[tuple[in
 
 def _word_at(words: Sequence[Word], place: int) -> Word | None:
     return words[place] if 0 <= place < len(words) else None
-
-
-def _token_word(token: Token) -> Word | None:
-    if token.kind == "number":
-        value = read_number(token.text)
-        return value if isinstance(value, int) else token.text
-    return None if token.kind in ("directive", "string") else token.text
 
 
 def fold_constants(words: list[Word]) -> list[Word]:

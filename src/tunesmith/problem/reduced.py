@@ -31,8 +31,9 @@ from tunesmith.problem.template_file import (
     read_remarks,
     workspace_text,
 )
-from tunesmith.source.lex import Token, closing_angle, first_word, lex
+from tunesmith.source.lex import Token, closing_angle, closing_bracket, lex
 from tunesmith.source.preprocess import define_macro_values, fold_macro_bodies, preprocess
+from tunesmith.source.text import first_word, identifiers_in
 from tunesmith.source.tree import Unreadable
 from tunesmith.space.configset import Config
 from tunesmith.space.expr import Expr, Undefined, parse_expr
@@ -170,9 +171,8 @@ class _PartReader:
                     follows = self._tokens[place + 1].text if place + 1 < end else ""
                     return place + (2 if follows == ";" else 1)
             elif depth == 0 and brackets == 0:
-                if mark in (";", ":") and (
-                    mark == ";" or self._tokens[place - 1].text in ("public", "private")
-                ):
+                opens_part = mark == ":" and self._tokens[place - 1].text in ("public", "private")
+                if mark == ";" or opens_part:
                     return place + 1
                 is_call = mark == ")" or (is_call and mark not in ("=", ","))
         return end
@@ -199,26 +199,19 @@ class _PartReader:
         words = [t.text for t in self._tokens[head:body] if t.kind == "word"]
         if self._into_namespaces and words[:1] == ["namespace"] and body < end - 1 and last.text == "}":
             return self._level(body + 1, end - 1, inside)
-        if any(word in _KERNELS for word in words):
-            name, is_function = self._name(head, body)
-            part.kernel = name if is_function else ""
-        if any(word in _ASIDE or word in _KERNELS for word in words) or "~" in (
-            t.text for t in self._tokens[head:body]
-        ):
-            self._add(part, at, end)
-            return [part]
-        if words[:1] == ["typedef"] and not inside and all(t.text not in "({[" for t in self._tokens[at:end]):
-            part.name = words.pop()  # `typedef float8 vec;`
-            self._add(part, at, end)
-            return [part]
-        type_at = next((p for p in range(head, body) if self._tokens[p].text in _TYPES), None)
         name, is_function = self._name(head, body)
-        if type_at is not None and not is_function and self._tokens[min(body, end - 1)].text in ("{", ";"):
-            if inside or self._tokens[end - 1].text != ";":
-                self._add(part, at, end)
-                return [part]
-            return self._type(part, at, type_at, body, end)
-        if is_function and name != inside and self._tokens[end - 1].text in ("}", ";"):
+        type_at = next((p for p in range(head, body) if self._tokens[p].text in _TYPES), None)
+        closes = self._tokens[min(body, end - 1)].text in ("{", ";")
+        if any(word in _KERNELS for word in words):
+            part.kernel = name if is_function else ""
+        elif any(token.text in _ASIDE for token in self._tokens[head:body]):
+            pass  # it stays
+        elif words[:1] == ["typedef"] and not (inside or any(t.text in "({[" for t in self._tokens[at:end])):
+            part.name = words[-1]  # `typedef float8 vec;`
+        elif type_at is not None and not is_function and closes:
+            if not inside and last.text == ";":
+                return self._type(part, at, type_at, body, end)
+        elif is_function and name != inside and last.text in ("}", ";"):
             part.name = name
         self._add(part, at, end)
         return [part]
@@ -235,10 +228,8 @@ class _PartReader:
         inner = self._level(body + 1, closing, name) if closing > body else []
         if inner is None:
             return None
-        for own in inner:
-            if not own.name:
-                part.words |= own.words
-        return [part, *(own for own in inner if own.name)]
+        part.words.update(*(member.words for member in inner if not member.name))
+        return [part, *(member for member in inner if member.name)]
 
     def _name(self, at: int, end: int) -> tuple[str, bool]:
         """The word that is declared, and whether as a function."""
@@ -246,7 +237,8 @@ class _PartReader:
         while at < end:
             token = self._tokens[at]
             if token.kind == "word" and token.text in _ATTRIBUTES:
-                at = self._behind_brackets(at + 1, end)
+                is_group = at + 1 < end and self._tokens[at + 1].text == "("
+                at = closing_bracket(self._tokens, at + 1) + 1 if is_group else at + 1
                 continue
             if token.text == "(":
                 return name, bool(name)
@@ -260,15 +252,6 @@ class _PartReader:
             at += 1
         return name, False
 
-    def _behind_brackets(self, at: int, end: int) -> int:
-        depth = 0
-        while at < end:
-            depth += (self._tokens[at].text == "(") - (self._tokens[at].text == ")")
-            at += 1
-            if depth == 0:
-                break
-        return at
-
     def _add(self, part: _NamedPart, at: int, end: int) -> None:
         for token in self._tokens[at:end]:
             if token.kind == "directive":
@@ -278,7 +261,7 @@ class _PartReader:
 
     def _directive(self, part: _NamedPart, token: Token) -> None:
         word, rest = first_word(token.text)
-        words = [t.text for t in lex(rest) if t.kind == "word"]
+        words = identifiers_in(rest)
         if word not in ("define", "undef") or not words:
             part.words.update(words if token.offset not in self._guards else ())
             return
@@ -286,8 +269,8 @@ class _PartReader:
         # What compilers and headers ask for is used, though nobody can see it.
         hidden = words[0].startswith("_") or (word == "define" and not rest[len(words[0]) :].strip())
         before = "#include" in self._text[end:] and "#include" not in self._text[: token.offset]
-        own = "" if hidden or (before and word == "define") else words[0]
-        self._macros.append(_NamedPart(own, token.offset, end, set(words[1:] if word == "define" else ())))
+        name = "" if hidden or (before and word == "define") else words[0]
+        self._macros.append(_NamedPart(name, token.offset, end, set(words[1:] if word == "define" else ())))
 
 
 def _line_end(text: str, start: int) -> int:
@@ -382,14 +365,14 @@ def _reduced_text(template: Template, problem: Problem, winner: Config, fixed: M
     block = find_block(source, template.path)
     before, after = _split_at_block(source, block)
     head = _reduced_declaration(template, problem, winner, fixed, known, block)
-    others = {word for _, text in _all_headers(template, problem) for word in _lexed_words(text)}
-    given = {name for name, _ in problem.kernel.defines}
+    headers = (*problem.kernel.headers, *template.headers)
+    others = {word for _, text in headers for word in _lexed_words(text)}
     body = before + "\n" * bool(before) + after
     code = define_macro_values(body, known, early=others)
     _check_same_tokens(template, problem, body, code, known)
     if device.find_language(problem.kernel.language).is_c_family:
         code = without_unused(fold_macro_bodies(code, known), {*others, *WORD.findall("\n".join(head))})
-    for name in given & known.keys():  # production sets it as well: its value is that of the original
+    for name in known.keys() & dict(problem.kernel.defines):  # production's value is the original's
         code = code.replace(f"#define {name} ", f"#undef {name}\n#define {name} ", 1)
     code = _with_defaults(code.strip("\n"), {n: winner[n] for n, _ in winner.items if n not in fixed})
     return "\n".join([*head, *([] if code.startswith("//") else [""]), code]) + "\n"
@@ -455,24 +438,22 @@ def _reduced_declaration(
     block: DeclarationBlock,
 ) -> list[str]:
     notes = read_remarks(block.toml)
+    left = (param for param in template.space.params if param.name not in fixed)
     params = [
-        DeclaredParam(p.name, p.values, winner[p.name], p.categorical, notes.get(p.name, ""))
-        for p in template.space.params
-        if p.name not in fixed
+        DeclaredParam(p.name, p.values, winner[p.name], p.categorical, notes.get(p.name, "")) for p in left
     ]
-    left = {param.name for param in params}
     shape = settled_shape(template.shape, fixed) if template.shape is not None and params else None
-    own_rules = template.space.constraints
-    own_answers = [(str(remedy), expr) for remedy, expr in template.answers]
+    constraints = template.space.constraints
+    remedies = [(str(remedy), expr) for remedy, expr in template.answers]
     if template.shape is not None:  # what else is preferred and answered follows from the names
         said = [Constraint(name, parse_expr(text), "prefer") for name, text in template.shape.prefer]
-        own_rules = (*(c for c in own_rules if c.kind == "require"), *said)
-        own_answers = [(name, parse_expr(text)) for name, text in template.shape.answers]
-    rules = [(c.kind, c.name, bind_and_simplify(c.expr, fixed)) for c in own_rules]
+        constraints = (*(c for c in constraints if c.kind == "require"), *said)
+        remedies = [(name, parse_expr(text)) for name, text in template.shape.answers]
+    rules = [(c.kind, c.name, bind_and_simplify(c.expr, fixed)) for c in constraints]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
-    own = {name: winner[name] for name in left}
-    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _can_steer_choice(r[2], own))]
-    answers = [(name, bind_and_simplify(expr, fixed)) for name, expr in own_answers]
+    first = {param.name: winner[param.name] for param in params}
+    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _can_steer_choice(r[2], first))]
+    answers = ((name, bind_and_simplify(expr, fixed)) for name, expr in remedies)
     insert = {name: str(value) for name, value in known.items()}
     return format_declaration(
         params,
@@ -564,16 +545,8 @@ def _names_in_use(text: str, template: Template) -> frozenset[str]:
 
 
 def _lexed_words(text: str) -> set[str]:
-    return {
-        word
-        for token in lex(text)
-        if token.kind in ("word", "directive")
-        for word in WORD.findall(token.text)
-    }
-
-
-def _all_headers(template: Template, problem: Problem) -> tuple[tuple[str, str], ...]:
-    return (*problem.kernel.headers, *template.headers)
+    tokens = (token.text for token in lex(text) if token.kind in ("word", "directive"))
+    return {word for token in tokens for word in WORD.findall(token)}
 
 
 def _header_finder(template: Template) -> FindHeader:

@@ -16,7 +16,7 @@ from tunesmith.base.errors import BadInput
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload, map_exprs
-from tunesmith.source.lex import blank_elements, find_directives, join_spliced_lines
+from tunesmith.source.text import blank_elements, find_directives, join_spliced_lines
 from tunesmith.space import expr_arrays
 from tunesmith.space.configset import Config, ConfigSet, Param
 from tunesmith.space.expr import Arithmetic, Compare, Expr, Node, Num, Undefined, parse_expr, unparse

@@ -37,7 +37,7 @@ from tunesmith.problem.template import (
     user_headers,
 )
 from tunesmith.problem.toml_table import Table, load_toml, names_apart, show_value, walk_texts
-from tunesmith.source.lex import without_comments
+from tunesmith.source.text import without_comments
 from tunesmith.space.configset import Config, Param
 from tunesmith.space.expr import LIMIT, Expr, is_name, parse_expr
 from tunesmith.space.space import Constraint, Space

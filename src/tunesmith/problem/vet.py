@@ -28,9 +28,10 @@ from tunesmith.problem.vetting.decided import (
 from tunesmith.problem.vetting.device_words import HandedArrays, Refusal, UserWords
 from tunesmith.problem.vetting.waits import judge_waits
 from tunesmith.problem.vetting.words import UnitWords, judge_unit
-from tunesmith.source.lex import Token, first_word, lex
-from tunesmith.source.lex import find_directives as each_directive
+from tunesmith.source.lex import Token, lex
 from tunesmith.source.macros import Macro, read_macro
+from tunesmith.source.text import find_directives as each_directive
+from tunesmith.source.text import first_word
 from tunesmith.source.tree import Unreadable
 from tunesmith.space.expr import Undefined
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tunesmith.base.text import truncate_text
 from tunesmith.problem.vetting.device_words import split_word_set
-from tunesmith.source.lex import Token, find_parse_obstacle, lay_out_tokens, read_number
 from tunesmith.source.preprocess import preprocess
 from tunesmith.source.reader.grammar import (
     GrammarText,
@@ -23,7 +22,7 @@ from tunesmith.source.reader.grammar import (
     syntax_tree,
     text_of,
 )
-from tunesmith.source.tree import Language, Unreadable
+from tunesmith.source.tree import Language, Unreadable, read_number
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -78,9 +77,8 @@ class FlowFunction:
 
 def trace_data(root: Node) -> list[FlowFunction]:
     """All functions of a text but methods, with what in them is data."""
-    shared = {
-        name for node in root.named_children for name, is_memory in _declared_variables(node) if is_memory
-    }
+    declared = (pair for node in root.named_children for pair in _declared_variables(node))
+    shared = {name for name, is_memory in declared if is_memory}
     nodes = [node for node in syntax_nodes(root) if node.type == "function_definition"]
     functions = [_read_function(node, shared) for node in nodes if not _is_method(node)]
     before = -1
@@ -112,33 +110,33 @@ def _declared_variables(node: Node) -> Iterator[tuple[str, bool]]:
 
 def _read_function(function: Node, shared: set[str]) -> FlowFunction:
     head = next((n for n in syntax_nodes(function) if n.type == "function_declarator"), None)
-    own = FlowFunction(text_of(declared_name(head)), function, memory=set(shared))
+    flow = FlowFunction(text_of(declared_name(head)), function, memory=set(shared))
     for node in syntax_nodes(function):
         at = node.start_byte
         for name, is_memory in _declared_variables(node):
-            own.memory |= {name} if is_memory else set()
+            flow.memory |= {name} if is_memory else set()
             if node.type != "declaration":
-                own.parameters.append(name)
+                flow.parameters.append(name)
                 is_bound = any(n.type == "reference_declarator" for n in node.children)
-                own.bound |= {name} if is_bound else set()
+                flow.bound |= {name} if is_bound else set()
             else:
-                own.declared.append((name, at))
+                flow.declared.append((name, at))
         if node.type == "init_declarator":
             name = text_of(declared_name(node.child_by_field_name("declarator")))
-            own.changes.append((name, node.child_by_field_name("value"), at))
+            flow.changes.append((name, node.child_by_field_name("value"), at))
         elif node.type == "assignment_expression":
             target = node.child_by_field_name("left")
             name = _changed_name(target)
-            if name not in own.memory or (target is not None and target.type == "identifier"):
-                own.changes.append((name, node.named_children[-1], at))
+            if name not in flow.memory or (target is not None and target.type == "identifier"):
+                flow.changes.append((name, node.named_children[-1], at))
         elif node.type == "update_expression":
-            own.changes.append((_changed_name(node), None, at))
+            flow.changes.append((_changed_name(node), None, at))
         elif node.type in BRANCHES or is_logical(node):
-            own.branches.append(node)
+            flow.branches.append(node)
         elif node.type == "call_expression":
-            own.calls.append(node)
-    own.data |= own.bound
-    return own
+            flow.calls.append(node)
+    flow.data |= flow.bound
+    return flow
 
 
 def is_logical(node: Node) -> bool:
@@ -165,36 +163,35 @@ def _changed_name(target: Node | None) -> str:
     return next((text_of(name) for name in names), "")
 
 
-def _propagate_data(own: FlowFunction) -> None:
-    own.data |= {name for name, value, _ in own.changes if own.is_data(value)}
-    decided = [branch for branch in own.branches if own.is_data(condition_of(branch))]
+def _propagate_data(flow: FlowFunction) -> None:
+    flow.data |= {name for name, value, _ in flow.changes if flow.is_data(value)}
+    decided = [branch for branch in flow.branches if flow.is_data(condition_of(branch))]
     for branch in decided:  # what is changed there and is there after it
-        inside = {name for name, at in own.declared if _is_inside_node(branch, at)}
-        own.data |= {name for name, _, at in own.changes if _is_inside_node(branch, at)} - inside
-    for loop in (branch for branch in own.branches if branch.type in _LOOPS):
+        inside = {name for name, at in flow.declared if _is_inside_node(branch, at)}
+        flow.data |= {name for name, _, at in flow.changes if _is_inside_node(branch, at)} - inside
+    for loop in (branch for branch in flow.branches if branch.type in _LOOPS):
         left = (b for b in decided if b != loop and _is_inside_node(loop, b.start_byte))
         if any(part.type in _JUMPS for branch in left for part in syntax_nodes(branch)):
-            own.data |= {name for name, _, at in own.changes if _is_inside_node(loop, at)}
+            flow.data |= {name for name, _, at in flow.changes if _is_inside_node(loop, at)}
 
 
 def _is_inside_node(node: Node, at: int) -> bool:
     return node.start_byte <= at < node.end_byte
 
 
-def _follow_call(own: FlowFunction, call: Node, called: list[FlowFunction]) -> None:
+def _follow_call(flow: FlowFunction, call: Node, called: list[FlowFunction]) -> None:
     """Data goes into its parameters, and out by what it is given the address of."""
     arguments = call.child_by_field_name("arguments")
-    reads_data = own.is_data(call)
+    reads_data = flow.is_data(call)
     for at, value in enumerate(arguments.named_children if arguments is not None else ()):
-        for other in called if own.is_data(value) else ():
+        for other in called if flow.is_data(value) else ():
             other.data |= set(other.parameters[at : at + 1])
         is_bound = any(set(other.parameters[at : at + 1]) & other.bound for other in called)
         if reads_data and (is_bound or value.type == "pointer_expression"):
-            own.data |= {_changed_name(value)}
+            flow.data |= {_changed_name(value)}
 
 
-# -- The conditions of a kernel on its data, and a copy of its text that marks which sides of each were
-# taken.
+# -- The conditions of a kernel on its data, and a copy of its text that marks which sides were taken.
 #
 # Watched are comparisons, logical operators and branches whose outcome may depend on what an array holds. The
 # copy is for checks alone: marks go to an array that kernels get as their first argument and hand on.
@@ -255,7 +252,7 @@ def watch_conditions(
         prepared = preprocess(text, language, defines, headers)
     except Unreadable as error:
         return f"line {error.line}: {error.reason}"
-    if fault := next(iter(prepared.problems), find_parse_obstacle(prepared.tokens)):
+    if fault := next(iter(prepared.problems), prepared.parse_obstacle):
         return fault
     tokens = prepared.tokens
     place = grammar_text(tokens, language, known_names(tokens, language))
@@ -270,8 +267,8 @@ def watch_conditions(
     marking.hand_on(root, functions, "__global " if language == "opencl" else "")
     includes = "".join(f"#include {name}\n" for name in prepared.includes)
     return WatchedText(
-        includes + (_OPENCL if language == "opencl" else _CPP) + lay_out_tokens(marking.tokens()),
-        includes + lay_out_tokens(tokens),
+        includes + (_OPENCL if language == "opencl" else _CPP) + marking.marked_text(),
+        includes + place.lay_out({}, {}),
         tuple(marking.conditions),
         frozenset(marking.functions),
         tuple(number for number in _literal_numbers(root) if number not in _USUAL),
@@ -299,10 +296,8 @@ class _ConditionMarker:
         self.conditions: list[DataCondition] = []
         self.functions: set[str] = set()
 
-    def tokens(self) -> Iterator[Token]:
-        for at, token in enumerate(self._place.tokens):
-            before, behind = self._before.get(at, ""), self._behind.get(at, "")
-            yield replace(token, text=f"{before}{token.text}{behind}") if before or behind else token
+    def marked_text(self) -> str:
+        return self._place.lay_out(self._before, self._behind)
 
     def mark_conditions(self, function: FlowFunction) -> None:
         asked = {part.id for node in syntax_nodes(function.node) for part in _asked_by(node)}

@@ -29,7 +29,7 @@ from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import RoundReport, round_reports, score_at
 from tunesmith.run.scores import Yardstick
 from tunesmith.run.state import UNKNOWN_AUTHOR, State
-from tunesmith.source.lex import without_comments
+from tunesmith.source.text import without_comments
 from tunesmith.space.configset import Config
 
 FIRST = 8  # configurations of a run that are tried first elsewhere

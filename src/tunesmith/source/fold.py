@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from tunesmith.source import tree as c
 from tunesmith.source.effects import is_pure
-from tunesmith.source.lex import is_unsigned
 from tunesmith.source.types import INTEGERS, byte_size, integer_literal, size_of
 from tunesmith.source.walk import map_expr, map_statements, nodes_in
 
@@ -161,7 +160,7 @@ def _fold_unary_literal(op: str, operand: c.Number) -> c.Expr | None:
         return integer_literal(int(not value))
     if op == "+":
         return operand
-    if isinstance(value, int) and not is_unsigned(operand.text) and op in ("-", "~"):
+    if isinstance(value, int) and not operand.is_unsigned and op in ("-", "~"):
         return integer_literal(evaluate_unary(op, value))
     if op == "-" and isinstance(value, float) and not operand.text.startswith("-"):
         return c.Number(f"-{operand.text}", -value)
@@ -171,12 +170,12 @@ def _fold_unary_literal(op: str, operand: c.Number) -> c.Expr | None:
 def _fold_binary_literals(op: str, left: c.Number, right: c.Number) -> c.Expr | None:
     a, b = left.value, right.value
     if op in COMPARISONS:
-        if op not in ("&&", "||") and (is_unsigned(left.text) or is_unsigned(right.text)) and min(a, b) < 0:
+        if op not in ("&&", "||") and (left.is_unsigned or right.is_unsigned) and min(a, b) < 0:
             return None
         return integer_literal(int(COMPARISONS[op](a, b)))
     if not (isinstance(a, int) and isinstance(b, int)):
         return None  # the precision it would be computed in is not known here
-    unsigned = is_unsigned(left.text) or is_unsigned(right.text)
+    unsigned = left.is_unsigned or right.is_unsigned
     wide = any(number.text.lower().rstrip("u").endswith("l") for number in (left, right))
     value = _integer_result(op, a, b)
     if value is None:

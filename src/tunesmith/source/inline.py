@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
@@ -23,7 +24,6 @@ from tunesmith.source.effects import (
     sections_of,
 )
 from tunesmith.source.fold import fold_expr, fold_statements, int_value
-from tunesmith.source.lex import blank_elements, lex
 from tunesmith.source.library import uses_library, with_known_cooperation
 from tunesmith.source.printing import print_expr, print_function
 from tunesmith.source.reader.objects import Objects
@@ -38,14 +38,13 @@ from tunesmith.source.reader.templates import (
     with_defaults,
 )
 from tunesmith.source.substitution import Placed, Placer, simplify_statements, with_unique_names
+from tunesmith.source.text import blank_elements, identifiers_in
 from tunesmith.source.types import Types, byte_size, declared_types, integer_literal, is_integer, type_of
 
-# -- Function templates that are handed a lambda, `each(x, n, [&](float v) { s += v; })`: one for each
-# lambda.
+# -- Function templates that are handed a lambda, `each(x, n, [&](float v) { s += v; })`: one for each lambda.
 #
 # The parameter goes, and with it the template parameter that is its type. What the lambda captures is handed
-# on
-# in its place, by reference, and the lambda's own function is called with it.
+# on in its place, by reference, and the lambda's own function is called with it.
 
 
 _MOST = 32  # functions made of one kernel
@@ -89,9 +88,8 @@ class _HandedLambdas:
             self.made[name] = made
         pairs = list(zip(call.args, lambdas, strict=True))
         plain = [arg for arg, one in pairs if one is None]
-        captured = [
-            own for arg, one in pairs if one is not None and isinstance(arg, c.Call) for own in arg.args
-        ]
+        handed = (arg for arg, one in pairs if one is not None and isinstance(arg, c.Call))
+        captured = [each for call in handed for each in call.args]
         return replace(call, function=name, args=(*plain, *captured))
 
     def _made(self, call: c.Call, lambdas: list[c.Function | None], name: str) -> c.Function | None:
@@ -109,11 +107,11 @@ class _HandedLambdas:
         for parameter, arg, one in zip(callee.parameters, call.args, lambdas, strict=True):
             if one is None or not isinstance(arg, c.Call):
                 continue
-            own = parameter.type.base
+            base = parameter.type.base
             explicit = [p.name for p in callee.template[: len(call.template_args)]]
-            if own not in types or own in explicit or parameter.type.pointers:
+            if base not in types or base in explicit or parameter.type.pointers:
                 return None
-            gone.add(own)
+            gone.add(base)
             held = self._captured_parameters(one, arg)
             if held is None or parameter.name in walk.assigned_in(body):
                 return None
@@ -125,7 +123,9 @@ class _HandedLambdas:
             body = _substitute_lambda_calls(body, parameter.name, replace(arg, args=tuple(names)))
             if parameter.name in walk.names_in(body):
                 return None
-        if _names_a_type(body, gone) or any(_find_word_tokens(p.type.base) & gone for p in parameters):
+        if _names_a_type(body, gone) or any(
+            gone.intersection(identifiers_in(p.type.base)) for p in parameters
+        ):
             return None
         template = tuple(p for p in callee.template if p.name not in gone)
         return replace(
@@ -148,9 +148,9 @@ def _substitute_lambda_calls(body: tuple[c.Stmt, ...], name: str, handed: c.Call
 
     def node(expr: c.Expr) -> c.Expr:
         match expr:
-            case c.Call(function="operator()", args=args, of=c.Name(name=own)) if own == name:
+            case c.Call(function="operator()", args=args, of=c.Name(name=called)) if called == name:
                 return replace(handed, args=(*args, *handed.args))
-            case c.Call(function=function, args=(c.Name(name=own),)) if own == name and function in _FORWARD:
+            case c.Call(args=(c.Name(name=called),)) if called == name and expr.function in _FORWARD:
                 return handed
             case c.Call(args=args):
                 given = tuple([handed if arg == c.Name(name) else arg for arg in args])
@@ -163,18 +163,13 @@ def _substitute_lambda_calls(body: tuple[c.Stmt, ...], name: str, handed: c.Call
 def _names_a_type(body: tuple[c.Stmt, ...], types: set[str]) -> bool:
     """Whether one of the types is named in it."""
     for node in walk.nodes_in(body):
-        own = getattr(node, "type", None)
-        if isinstance(own, c.Type) and _find_word_tokens(own.base) & types:
-            return True
-        if isinstance(node, c.Call) and any(_find_word_tokens(text) & types for text in node.template_args):
-            return True
-        if isinstance(node, c.Opaque | c.Verbatim) and _find_word_tokens(node.text) & types:
+        stated = getattr(node, "type", None)
+        texts = [stated.base] if isinstance(stated, c.Type) else []
+        texts += node.template_args if isinstance(node, c.Call) else ()
+        texts += [node.text] if isinstance(node, c.Opaque | c.Verbatim) else []
+        if any(types.intersection(identifiers_in(text)) for text in texts):
             return True
     return False
-
-
-def _find_word_tokens(text: str) -> set[str]:
-    return {token.text for token in lex(text) if token.kind == "word"}
 
 
 # -- Bits of local arrays taken as another type: `memcpy` between one and a variable as an assignment;
@@ -265,17 +260,14 @@ def _align_accessed_arrays(
     for node in walk.nodes_in(body):
         match node:
             case c.Cast(type=type_, value=c.Name(name=name)) if type_.pointers == 1 and name in storage:
-                own, word = byte_size(storage[name].base), byte_size(type_.base)
-                if storage[name].count and own is not None and word is not None and word > own:
+                element, word = byte_size(storage[name].base), byte_size(type_.base)
+                if storage[name].count and element is not None and word is not None and word > element:
                     widest[name] = max(word, widest.get(name, 0))
 
     def declared(declare: c.Declare) -> c.Declare:
-        by = widest.get(declare.name)
-        return (
-            declare
-            if by is None or declare.align is not None
-            else replace(declare, align=integer_literal(by))
-        )
+        if declare.name not in widest or declare.align is not None:
+            return declare
+        return replace(declare, align=integer_literal(widest[declare.name]))
 
     return walk.map_statements(body, on_stmt=lambda s: walk.map_declared(s, declared)) if widest else body
 
@@ -311,8 +303,7 @@ def inline_calls(
     elif work.notes and obstacles is None and work.objects.used_whole(result):
         raise c.Unreadable(work.notes[0])  # a call that stays takes an object, which is no variable by now
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
-    result = replace(result, body=_with_integers_written(result))
-    result = replace(result, body=with_bit_copies(_one_by_one(result.body)))
+    result = replace(result, body=with_bit_copies(_one_by_one(_with_integers_written(result))))
     work.note_other_calls(result)
     source = work.objects.source
     if work.objects.active and not work.notes:
@@ -328,34 +319,32 @@ def _without_records(function: c.Function, source: c.Source) -> c.Source:
     left.append(print_function(function))
     while pending:
         for call in walk.calls_in(pending.pop().body):
-            own = [f for f in source.functions if f.name == call.function and call.function not in called]
+            functions = [
+                f for f in source.functions if f.name == call.function and call.function not in called
+            ]
             called.add(call.function)
-            pending += own
-            left += [f.text or print_function(f) for f in own]
+            pending += functions
+            left += [f.text or print_function(f) for f in functions]
     if any(word in names for text in left for word in _WORD.findall(text)):
         return source
-    preamble = tuple(text for text in source.preamble if text not in source.of_records)
-    return replace(source, preamble=preamble)
+    return replace(source, preamble=tuple(text for text in source.preamble if text not in source.of_records))
 
 
 def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
     """`auto i = blockIdx.x * blockDim.x`, `auto p = (float4 *)x` under the type that it has."""
     types = declared_types(function)
 
-    def declared(stmt: c.Stmt) -> c.Stmt:
-        return walk.map_declared(stmt, written)
-
     def written(declare: c.Declare) -> c.Declare:
         known = types.get(declare.name)
         match declare:
-            case c.Declare(type=c.Type(base="auto", reference=False) as own, init=c.Cast(type=cast)):
-                if cast.pointers and own.pointers <= 1:
-                    return replace(declare, type=replace(cast, restrict=own.restrict))
+            case c.Declare(type=c.Type(base="auto", reference=False) as stated, init=c.Cast(type=cast)):
+                if cast.pointers and stated.pointers <= 1:
+                    return replace(declare, type=replace(cast, restrict=stated.restrict))
         if declare.type.base != "auto" or known is None or not is_integer(known) or declare.type.reference:
             return declare
         return replace(declare, type=replace(declare.type, base=known.base))
 
-    return walk.map_statements(function.body, on_stmt=declared)
+    return walk.map_statements(function.body, on_stmt=lambda stmt: walk.map_declared(stmt, written))
 
 
 def _one_by_one(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
@@ -438,9 +427,7 @@ class _Inliner:
         def hoisted(expr: c.Expr) -> c.Expr:
             return self._hoist_calls(expr, stmt, stack, before)
 
-        def block(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-            return self.block(body, stack, d)
-
+        block = partial(self.block, stack=stack, depth=d)
         match stmt:
             case c.For(init=init, condition=condition, step=step):
                 heads = tuple([walk.map_simple(part, hoisted) for part in init])
@@ -478,8 +465,8 @@ class _Inliner:
         """A call for its effects, of a function that has none: what is left of it under an #if."""
         if not isinstance(expr, c.Call) or not all(is_pure(arg) for arg in expr.args):
             return False
-        own = own_functions(expr, self._source)
-        return bool(own) and not any(f.body for f in own)
+        functions = own_functions(expr, self._source)
+        return bool(functions) and not any(f.body for f in functions)
 
     def _as_branches(self, stmt: c.Stmt) -> tuple[c.Stmt, ...] | None:
         """`x = few ? warp_sum(x) : block_sum(x)` as a branch, where what is called has to be put in place."""
@@ -503,8 +490,6 @@ class _Inliner:
     def _result(self, call: c.Call) -> c.Type | None:
         found = resolve_call(call, self._types, self._source)
         return None if isinstance(found, str) or found.result.base == "auto" else found.result
-
-    # -- calls inside expressions -------------------------------------------------------------------
 
     def _hoist_calls(
         self, expr: c.Expr, stmt: c.Stmt, stack: tuple[str, ...], before: list[c.Stmt]
@@ -565,10 +550,10 @@ class _Inliner:
             if call.of is None and self.objects.concerns(call):
                 return bool(own_functions(call, self._source))
         if call.function not in self._wanted:
-            own = own_functions(call, self._source)
+            functions = own_functions(call, self._source)
             self._wanted[call.function] = any(
                 side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) or uses_library(f)
-                for f in own
+                for f in functions
             )
         if self._wanted[call.function]:
             return bool(own_functions(call, self._source))
@@ -576,25 +561,24 @@ class _Inliner:
 
     def _is_index_call(self, call: c.Call) -> bool:
         """Whether it means a template that is index arithmetic for these arguments, or joins lanes."""
-        own = own_functions(call, self._source)
-        if own and any(inner.function in EXCHANGES for arg in call.args for inner in walk.calls_in(arg)):
+        functions = own_functions(call, self._source)
+        inside = (inner.function for arg in call.args for inner in walk.calls_in(arg))
+        if functions and not EXCHANGES.isdisjoint(inside):
             joins = resolve_call(call, self._types, self._source)
             return not isinstance(joins, str) and _is_expression(joins)
-        if len(own) != 1 or not own[0].template or not _is_expression(own[0]):
+        if len(functions) != 1 or not functions[0].template or not _is_expression(functions[0]):
             return False
         function = resolve_call(call, self._types, self._source)
         return not isinstance(function, str) and _is_index_arithmetic(replace(function, template=()))
 
     def note_other_calls(self, function: c.Function) -> None:
         """Calls of the file's functions with a number of arguments that none of them takes: defaults."""
-        own = {f.name for f in self._source.functions if not f.is_kernel}
+        names = {f.name for f in self._source.functions if not f.is_kernel}
         for stmt in walk.statements_in(function.body):
             for part in walk.child_nodes(stmt):
                 for call in walk.calls_in(part) if isinstance(part, c.Expr) else ():
-                    if call.function in own and not own_functions(call, self._source):
+                    if call.function in names and not own_functions(call, self._source):
                         self._note(call, f"none of that name takes {len(call.args)} arguments", stmt.line)
-
-    # -- one call -----------------------------------------------------------------------------------
 
     def _place(self, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...], updated: str = "") -> Placed | None:
         self._calls += 1
@@ -727,8 +711,8 @@ def _is_second_name(declare: c.Declare) -> bool:
 
 def _is_needed(declare: c.Declare, place: c.Expr, types: Types, changed: frozenset[str]) -> bool:
     """Of a const one: whether what it names may change, and has its type. Else it is as good as a copy."""
-    own = type_of(place, types)
-    same = own is not None and not own.pointers and declare.type.base in ("auto", own.base)
+    named = type_of(place, types)
+    same = named is not None and not named.pointers and declare.type.base in ("auto", named.base)
     return same and walk.root_variable(place)[0] in changed
 
 
@@ -741,8 +725,8 @@ def _is_stable_place(place: c.Expr, changed: frozenset[str]) -> bool:
             return _is_stable_place(base, changed)
         case c.Index(base=base, index=index):
             which = (base, index) if not isinstance(base, c.Index) else (index,)
-            own = all(is_pure(part) and not walk.names_in(part) & changed for part in which)
-            return own and (not isinstance(base, c.Index) or _is_stable_place(base, changed))
+            is_fixed = all(is_pure(part) and not walk.names_in(part) & changed for part in which)
+            return is_fixed and (not isinstance(base, c.Index) or _is_stable_place(base, changed))
     return False
 
 
@@ -752,13 +736,12 @@ def _is_stable_place(place: c.Expr, changed: frozenset[str]) -> bool:
 # several, `lambda_sum_8` the lambda that `sum` is set to. What the source says itself stays as it is.
 
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _NUMBERED = re.compile(r"(?P<name>.+?)(?:_\d+)+")
 _LAMBDA = re.compile(r"lambda_(?P<name>\w*)_\d+")
 
 
 def find_identifiers(text: str) -> frozenset[str]:
-    return frozenset(_NAME.findall(text))
+    return frozenset(_WORD.findall(text))
 
 
 def in_words_of(source: frozenset[str], reason: str) -> str:
@@ -768,7 +751,7 @@ def in_words_of(source: frozenset[str], reason: str) -> str:
         name = match[0]
         return name if name in source or "_" not in name else _original_name(name, source) or name
 
-    return _NAME.sub(said, reason)
+    return _WORD.sub(said, reason)
 
 
 def _original_name(name: str, source: frozenset[str]) -> str:
@@ -786,15 +769,13 @@ def _original_name(name: str, source: frozenset[str]) -> str:
     return ""
 
 
-# -- Assembly in a kernel that only computes, as a helper: one value of registers, and no more is known of
-# it.
+# -- Assembly in a kernel that only computes, as a helper: one value of registers.
 #
 #     asm("fma.rn.f16x2 %0, %1, %2, %1;" : "=r"(r) : "r"(a[i]), "r"(b[i]));
 #                                         ->  r = fma_rn_f16x2(a[i], b[i]);
 #
 # Compilers take an operand only where its type has the kind and the size of its constraint, so that nothing
-# is
-# converted on the way. What does more than compute, or sets several values, stays as it is.
+# is converted on the way. What does more than compute, or sets several values, stays as it is.
 
 
 _TYPES = {"f": "float", "r": "unsigned int", "h": "unsigned short", "l": "unsigned long long", "d": "double"}
@@ -805,9 +786,7 @@ _ADDRESS = re.compile(r"[\[\]]")
 
 def with_helpers(source: c.Source) -> c.Source:
     """The kernels of a source with such assembly as calls, and the helpers ahead of them."""
-    if source.language != "cuda" or not any(
-        "asm" in function.text for function in source.functions if function.is_kernel
-    ):
+    if source.language != "cuda" or not any("asm" in f.text for f in source.functions if f.is_kernel):
         return source
     apart = _Apart({word for f in source.functions for word in re.findall(r"\w+", f.text)})
     changed = [apart.kernel(f) if f.is_kernel else f for f in source.functions]

@@ -1,79 +1,34 @@
-"""C text as words. Comments, strings, numbers, directives and lines that go on are known here alone."""
+"""C text as words, and words as text again."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
-# -- A comment of a kernel's source, apart from the tree: whoever only takes a text into words needs no
-# tree.
-
-
-@dataclass(frozen=True)
-class Comment:
-    """Words about a statement: lines of plain text, without the signs that make a comment of them.
-
-    Somebody else may have written them, so a line that would be more than a comment is none: one that goes on
-    with the next (`??/` is a backslash to old compilers), or that opens the declaration of a template.
-    """
-
-    text: str
-    line: int = 0  # in the user's file; 0: ours
-    behind: bool = False  # at the end of the statement's first line, not on lines before it
-
-    def __post_init__(self) -> None:
-        for words in self.text.split("\n"):
-            if words.endswith(("\\", "??/")) or words.startswith("/") or not words.isprintable():
-                raise ValueError(f"no line of a comment: {words!r}")
-
-    @property
-    def lines(self) -> list[str]:
-        return self.text.split("\n")
-
+from tunesmith.source.text import MAX_TEXT as MAX_TEXT
+from tunesmith.source.text import NUMBER, WORD, find_elements, join_directive_lines
+from tunesmith.source.text import Directive as Directive
+from tunesmith.source.text import blank_elements as blank_elements
+from tunesmith.source.text import blank_text as blank_text
+from tunesmith.source.text import find_directives as find_directives
+from tunesmith.source.text import first_word as first_word
+from tunesmith.source.text import without_comments as without_comments
+from tunesmith.source.tree import Comment
+from tunesmith.source.tree import read_number as read_number
 
 Kind = Literal["word", "number", "string", "mark", "directive"]
 
-_SPLICE = r"\\[ \t]*\r?\n"
-_RAW = r"""(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"|"""
-_WORD, _NUMBER = r"[^\W\d]\w*", r"\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*"
-
-
-def _compile_token_pattern(is_c: bool) -> re.Pattern[str]:
-    """What a text is made of, code in long pieces. C has neither raw strings nor 1'000."""
-    raw, no_raw = ("", "") if is_c else (_RAW, r"""(?!(?:u8|[uUL])?R")""")
-    number = _NUMBER.replace(r"'(?=\w)|", "") if is_c else _NUMBER
-    return re.compile(
-        rf"""
-          (?P<newline>\n)
-        | (?P<space>(?:[ \t\f\v\r]|{_SPLICE})+)
-        | (?P<comment>//(?:{_SPLICE}|[^\n])*|/\*.*?(?:\*/|\Z))
-        | (?P<string>{raw}"(?:\\(?:\r\n|.)|[^"\\\n])*"|'(?:\\(?:\r\n|.)|[^'\\\n])+')
-        | (?P<code>(?:{no_raw}{_WORD}|{number}|[^\w"'/\#.\\\n]+|\.(?!\d))+|/=?|\#\#?|.)
-        """,
-        re.VERBOSE | re.DOTALL,
-    )
-
-
-CPP, C = (
-    _compile_token_pattern(is_c=False),
-    _compile_token_pattern(is_c=True),
-)  # their matches join: nothing of a text is left out
 _CODE = re.compile(
     rf"""
       (?P<space>[ \t\f\v\r]+)
-    | (?P<word>{_WORD})
-    | (?P<number>{_NUMBER})
+    | (?P<word>{WORD})
+    | (?P<number>{NUMBER})
     | (?P<mark><<<|<<=|>>=|\.\.\.|->\*?|::|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\#\#|[-+*/%&|^]=|.)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_IN_STRING = re.compile(r"(\\\r?\n)|[^\r\n]")
-_NO_BREAK = re.compile(r"[^\r\n]")
-_SPLICED = re.compile(_SPLICE)
-MAX_TEXT = 500_000  # characters of a source
 MAX_WORDS = 50_000
 MAX_BRACKETS = 256  # within each other, as clang has it
 MAX_RUN = 2 * MAX_BRACKETS
@@ -99,52 +54,6 @@ class Token:
         return self.text
 
 
-class Directive(NamedTuple):
-    """`#word rest`, without comments and as one line; `start` and `end` are places in the text."""
-
-    word: str
-    rest: str
-    line: int
-    start: int
-    end: int
-
-
-_Element = tuple[str, int, int]  # its kind, where it starts and ends
-_SHORT = 100_000  # of texts that are no longer, a few are remembered: each is asked several things in turn
-
-
-def _find_elements(text: str) -> Iterable[_Element]:
-    """Everything there is, each directive whole."""
-    return _scan_elements_cached(text) if len(text) <= _SHORT else _scan_elements(text)
-
-
-@lru_cache(maxsize=32)
-def _scan_elements_cached(text: str) -> tuple[_Element, ...]:
-    return tuple(_scan_elements(text))
-
-
-def _scan_elements(text: str) -> Iterator[_Element]:
-    start, fresh = -1, True  # of the directive that is open; whether only blanks stand on this line so far
-    for match in CPP.finditer(text):
-        kind = match.lastgroup or "code"
-        if kind == "newline":
-            if start >= 0:
-                yield "directive", start, match.start()
-            start, fresh = -1, True
-        elif start >= 0:
-            continue
-        elif fresh and kind == "code":
-            if match.group() == "#":
-                start = match.start()
-                continue
-            fresh = False
-        elif kind == "string":
-            fresh = False
-        yield kind, match.start(), match.end()
-    if start >= 0:
-        yield "directive", start, len(text)
-
-
 def lex(text: str, line: int = 1) -> list[Token]:
     found: list[Token] = []
     space = ""
@@ -155,7 +64,7 @@ def lex(text: str, line: int = 1) -> list[Token]:
         found.append(Token(kind, word, line, space, start, tuple(ahead)))
         space, ahead = "", []
 
-    for kind, start, end in _find_elements(text):
+    for kind, start, end in find_elements(text):
         whole = text[start:end]
         match kind:
             case "newline":
@@ -171,7 +80,7 @@ def lex(text: str, line: int = 1) -> list[Token]:
                 elif comment is not None:
                     ahead.append(comment)
             case "directive":
-                add("directive", _one_line(whole[1:]), start)
+                add("directive", join_directive_lines(whole[1:]), start)
             case "string":
                 add("string", whole, start)
             case _:
@@ -212,85 +121,6 @@ def read_comment(text: str, line: int, behind: bool = False) -> Comment | None:
     return Comment("\n".join(lines), line, behind) if lines else None
 
 
-def find_directives(text: str) -> Iterator[Directive]:
-    line, done = 1, 0
-    for kind, start, end in _find_elements(text):
-        if kind == "directive":
-            line, done = line + text.count("\n", done, start), start
-            yield Directive(*first_word(_one_line(text[start + 1 : end])), line, start, end)
-
-
-def _one_line(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        if match.lastgroup == "comment":
-            return " "
-        return _SPLICED.sub("", match.group()) if match.lastgroup == "space" else match.group()
-
-    return CPP.sub(plain, text).strip() if "/" in text or "\\" in text else text.strip()
-
-
-def first_word(text: str) -> tuple[str, str]:
-    """Of a directive, and what follows it: `if(X)` is "if" and "(X)"."""
-    found = re.match(r"\w*", text)
-    end = found.end() if found else 0
-    return text[:end], text[end:].strip()
-
-
-def blank_elements(text: str, kinds: Container[str]) -> str:
-    """The text with blanks for comments, directives or what is in strings; every place stays what it is."""
-    pieces: list[str] = []
-    done = 0
-    plain = ((match.lastgroup or "", match.start(), match.end()) for match in CPP.finditer(text))
-    for kind, start, end in _find_elements(text) if "directive" in kinds else plain:
-        if kind in kinds:
-            whole = _blank_string(text[start:end]) if kind == "string" else blank_text(text[start:end])
-            pieces += (text[done:start], whole)
-            done = end
-    return "".join([*pieces, text[done:]])
-
-
-def _blank_string(text: str) -> str:
-    """Its quotes stay, and what makes it go on in the next line."""
-    first, last = text.index(text[-1]) + 1, len(text) - 1
-    if "\n" in text and text[: first - 1].endswith("R"):
-        first, last = text.index("(") + 1, text.rindex(")")
-        return text[:first] + blank_text(text[first:last]) + text[last:]
-    inner = _IN_STRING.sub(lambda found: found[1] or " ", text[first:last])
-    return f"{blank_text(text[: first - 1])}{text[-1]}{inner}{text[-1]}"
-
-
-def blank_text(text: str) -> str:
-    return _NO_BREAK.sub(" ", text)
-
-
-def without_comments(text: str) -> str:
-    """The code alone, on the same lines; what stands in quotes is left as it is."""
-    return _remembered_code(text) if len(text) <= _SHORT else _blank_comments(text)
-
-
-@lru_cache(maxsize=32)
-def _remembered_code(text: str) -> str:
-    return _blank_comments(text)
-
-
-def _blank_comments(text: str) -> str:
-    return blank_elements(text.replace("\r\n", "\n"), ("comment",))
-
-
-def join_spliced_lines(text: str) -> str:
-    """Lines that go on as one. Their newlines stand behind it as vertical tabs, so that lines still count."""
-    parts, at, gone = [], 0, 0
-    for splice in _SPLICED.finditer(text):
-        if gone and (end := text.find("\n", at, splice.start())) >= 0:
-            parts += [text[at:end], "\v" * gone]
-            at, gone = end, 0
-        parts.append(text[at : splice.start()])
-        at, gone = splice.end(), gone + 1
-    end = text.find("\n", at) if gone else -1
-    end = len(text) if end < 0 else end
-    return "".join([*parts, text[at:end], "\v" * gone, text[end:]])
-
-
 def deep_bracket(tokens: Iterable[Token], most: int) -> Token | None:
     """The first that opens one bracket too many."""
     depth = 0
@@ -324,6 +154,20 @@ def find_parse_obstacle(tokens: Sequence[Token]) -> str | None:
         fault = f"more than {MAX_RUN} brackets and operators stand one after the other"
         return f"line {at.line}: {fault}; take those out that do nothing"
     return None
+
+
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+
+
+def closing_bracket(tokens: Sequence[Token], at: int) -> int:
+    """Where the bracket at `at` closes; the end where nothing does."""
+    opens, depth = tokens[at].text, 0
+    closes = _CLOSERS[opens]
+    for end in range(at, len(tokens)):
+        depth += (tokens[end].text == opens) - (tokens[end].text == closes)
+        if depth == 0:
+            return end
+    return len(tokens)
 
 
 W = TypeVar("W", str, Token)
@@ -433,114 +277,3 @@ def _would_join(left: Token, right: Token) -> bool:
     match = _CODE.match(left.text + right.text)
     is_other = left.text[-1:] + right.text[:1] in "// /* <: <% %: %> :>"  # comments and digraphs
     return is_other or (match is not None and match.end() > len(left.text))
-
-
-_INTEGER_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)")
-_FLOAT_LITERAL = re.compile(r"(\d*\.\d+(?:[eE][+-]?\d+)?|\d+\.?(?:[eE][+-]?\d+)?)(f16|bf16|[fFlLhH]?)")
-_HEX_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+)([fFlLhH]?)")
-_CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
-_MAX_LITERAL = 400
-
-
-def read_number(text: str) -> int | float | None:
-    """The value of a numeric, character or boolean literal; None where it is none that is known."""
-    text = text.replace("'", "") if text[:1].isdigit() else text
-    if len(text) > _MAX_LITERAL:
-        return None
-    if text in ("true", "false"):
-        return int(text == "true")
-    if found := _INTEGER_LITERAL.fullmatch(text):
-        digits = found[1]
-        if digits[:2] in ("0x", "0X", "0b", "0B"):
-            return int(digits, 0)
-        if digits.startswith("0") and len(digits) > 1:
-            return int(digits, 8) if not set(digits) & set("89") else None
-        return int(digits)
-    if found := _FLOAT_LITERAL.fullmatch(text):
-        return float(found[1])
-    if found := _HEX_LITERAL.fullmatch(text):
-        return float.fromhex(found[1])
-    if len(text) == 3 and text[0] == text[2] == "'":
-        return ord(text[1])
-    if len(text) == 4 and text[:2] == "'\\" and text[3] == "'":
-        return _CHARACTERS.get(text[2])
-    return None
-
-
-def is_unsigned(text: str) -> bool:
-    """Whether a literal is of an unsigned type: by its suffix, or a hexadecimal too large for int."""
-    match = _INTEGER_LITERAL.fullmatch(text.replace("'", ""))
-    if match is None:
-        return False
-    value = read_number(text)
-    wide = "l" in match[2].lower()
-    return "u" in match[2].lower() or (
-        isinstance(value, int) and match[1][:2] in ("0x", "0X") and not wide and 2**31 <= value < 2**32
-    )
-
-
-# -- Long lines of C as several: broken where the fewest parentheses are open, and set below what these
-# hold.
-
-
-WIDTH = 118
-_DEEP = 72  # a column from which a line is too short to go on in
-_STEP = 4
-# Before these a line is broken, the weakest first; behind commas and semicolons sooner than before any.
-_OPERATORS = ("? :", "||", "&&", "| ^ &", "+ -", "* / %")
-_RANK = {word: rank for rank, words in enumerate(_OPERATORS, 1) for word in words.split()}
-_EQUALS = len(_OPERATORS) + 1  # behind these last of all
-_ASSIGNED = re.compile(r" (?:[-+*/%&|^]|<<|>>)?= $")
-_BRACKET_PLACES = re.compile(r"[(\[{]|[)\]}]|(?<=\w)<(?=\w)|(?<=[\w*>])>(?=[:(>*]|$| \w)")
-
-
-@dataclass(frozen=True)
-class _Break:
-    depth: int
-    rank: int
-    at: int
-    opened: tuple[int, ...]  # columns behind the brackets that are open there
-
-
-def wrap_line(line: str, width: int = WIDTH) -> list[str]:
-    """The line, or what it is broken into; directives, comments and lines with strings stay as they are."""
-    if len(line) <= width or '"' in line or line.lstrip().startswith(("#", "//")):
-        return [line]
-    indent = len(line) - len(line.lstrip())
-    code, mark, said = line.partition("  // ")
-    if mark:
-        return [f"{' ' * indent}// {said}", *wrap_line(code, width)]
-    further = indent + (2 * _STEP if code.endswith(("{", ")")) else _STEP)  # below a head is a step in
-    found: list[str] = []
-    opened: tuple[int, ...] = ()
-    while len(code) > width:
-        places = [place for place in _find_line_breaks(code, opened) if place.at <= width + 1]
-        if not places:
-            break
-        best = min(places, key=lambda place: (place.depth, place.rank, -place.at))
-        found.append(code[: best.at].rstrip())
-        opened = best.opened
-        column = max((at for at in opened if at <= _DEEP), default=further)
-        code = " " * column + code[best.at :]
-    return [*found, code]
-
-
-def _find_line_breaks(code: str, opened: tuple[int, ...]) -> Iterator[_Break]:
-    start = len(code) - len(code.lstrip())
-    brackets = {found.start(): found[0] for found in _BRACKET_PLACES.finditer(code)}
-    for at in range(start, len(code)):
-        if at > start and code[at - 1] == " ":
-            rank = _break_rank(code, at)
-            if rank is not None:
-                yield _Break(len(opened), rank, at, opened)
-        if (bracket := brackets.get(at)) is not None:
-            opened = (*opened, at + 1) if bracket in "([{<" else opened[:-1]
-
-
-def _break_rank(code: str, at: int) -> int | None:
-    """How firmly what stands around the place holds together; None: no place to break a line at."""
-    if code[at - 2] in ",;":
-        return 0
-    if _ASSIGNED.search(code, 0, at):
-        return _EQUALS
-    return _RANK.get(code[at:].partition(" ")[0])

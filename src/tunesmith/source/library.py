@@ -19,8 +19,8 @@ from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import is_pure
 from tunesmith.source.fold import fold_expr, int_value
-from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.reader.parse import read_expression
+from tunesmith.source.types import split_arguments
 
 # -- CUB's loads and stores of a block's elements, as what each thread loads and stores for itself.
 #
@@ -50,7 +50,7 @@ def copy_of(base: str) -> BlockCopy | None:
     found = _COPY.fullmatch(base)
     if found is None:
         return None
-    args = [squeeze_tokens(part) for part in split_at(",", lex(found[2])) if part]
+    args = split_arguments(found[2])
     if not 3 <= len(args) <= 4 or (len(args) == 4 and not _BLOCKED.fullmatch(args[3])):
         return None
     try:
@@ -166,20 +166,17 @@ class _Cooperation:
                     return ThreadGroup()
                 if word == "tiled_partition" and len(texts) >= 1 and len(args) == 1:
                     within = self.of(args[0])
-                    return (
-                        ThreadGroup(_read_template_value(texts[0]))
-                        if isinstance(within, ThreadGroup)
-                        else None
-                    )
+                    is_group = isinstance(within, ThreadGroup)
+                    return ThreadGroup(_read_template_value(texts[0])) if is_group else None
                 reduction = f"{function}<{', '.join(texts)}>" if texts else function
                 return _of_type(reduction) if _REDUCTION.fullmatch(reduction) else None
         return None
 
     def statement(self, stmt: c.Stmt) -> c.Stmt | Iterable[c.Stmt]:
-        if isinstance(stmt, c.Declare) and (stmt.name in self.known or _STORAGE.fullmatch(stmt.type.base)):
-            return ()
-        if isinstance(stmt, c.Declare) and COPY_STORAGE.fullmatch(stmt.type.base):
-            return ()
+        if isinstance(stmt, c.Declare):
+            base = stmt.type.base
+            is_library = stmt.name in self.known or _STORAGE.fullmatch(base) or COPY_STORAGE.fullmatch(base)
+            return () if is_library else stmt
         if isinstance(stmt, c.Verbatim) and SHARED_STORAGE.fullmatch(" ".join(stmt.text.split())):
             return ()  # whoever is not understood names it still
         match stmt:
@@ -200,19 +197,14 @@ class _Cooperation:
                 if isinstance(known, Reduction):
                     return self._lower_reduction(node, known)
                 return self._method(node, known) if known is not None else node
-            case c.Call(function=function, args=(group, value, op)) if (
-                _unqualified_function(function) == "reduce"
-            ):
+            case c.Call(args=(group, value, op)) if _unqualified_function(node.function) == "reduce":
                 known, kind = self.of(group), _reduction_operator(op)
                 if isinstance(known, ThreadGroup) and known.width is not None and kind:
                     return c.Call(f"__tile_total_{kind}", (value, known.width))
-            case c.Call(function=function, args=(group,)) if _unqualified_function(function) in (
-                "sync",
-                "thread_rank",
-            ):
-                known = self.of(group)
-                if isinstance(known, ThreadGroup):
-                    return self._method(c.Call(_unqualified_function(function), of=group), known)
+            case c.Call(function=function, args=(group,)):
+                word = _unqualified_function(function)
+                if word in ("sync", "thread_rank") and isinstance(known := self.of(group), ThreadGroup):
+                    return self._method(c.Call(word, of=group), known)
             case c.Member(base=c.Call(function=function, args=(), of=of), field=field) if of is not None:
                 if function in _AXES and self.of(of) == ThreadGroup() and field in ("x", "y", "z"):
                     return c.Name(f"{_AXES[function]}.{field}")
@@ -270,22 +262,14 @@ def _read_template_value(text: str) -> c.Expr:
     return c.Number(text, int(text)) if text.isdigit() else read_expression(text)
 
 
-def _split_argument_text(text: str) -> list[str]:
-    return [squeeze_tokens(part) for part in split_at(",", lex(text)) if part]
-
-
 def _of_type(base: str) -> ThreadGroup | Reduction | None:
     group = _GROUP.fullmatch(base)
     if group is not None:
-        return (
-            ThreadGroup(_read_template_value(_split_argument_text(group[2])[0]))
-            if group[2]
-            else ThreadGroup()
-        )
+        return ThreadGroup(_read_template_value(split_arguments(group[2])[0])) if group[2] else ThreadGroup()
     found = _REDUCTION.fullmatch(base)
     if found is None:
         return None
-    args = _split_argument_text(found[3])
+    args = split_arguments(found[3])
     if found[2] == "Warp":
         if found[1] and len(args) < 2:
             return None  # as wide as the device's own, which only the device knows

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.source.fold import COMPARISONS, LEVELS, evaluate_binary, evaluate_unary
-from tunesmith.source.lex import Token, lex, read_number
-from tunesmith.source.tree import Unreadable
+from tunesmith.source.lex import Token, lex
+from tunesmith.source.tree import Unreadable, read_number
 
 MOST_TOKENS = 150_000  # of all expansions together: a few lines of nested macros can ask for billions
 MOST_NESTING = 60
@@ -94,31 +94,27 @@ class Expansion:
         names = macro.parameters or ()
         given = dict(zip(names, arguments, strict=False))
         if macro.variadic:
-            extra: list[Token] = []
-            for number, argument in enumerate(arguments[len(names) :]):
-                extra += ([Token("mark", ",", use.line)] if number else []) + argument
-            given["__VA_ARGS__"] = extra
+            others = ([Token("mark", ",", use.line), *argument] for argument in arguments[len(names) :])
+            given["__VA_ARGS__"] = [token for other in others for token in other][1:]
         done: list[Token] = []
         start = 0  # of what the operand before gave, which may be nothing
         body = macro.body
         for at, token in enumerate(body):
-            pasted = (at and body[at - 1].text == "##") or (at + 1 < len(body) and body[at + 1].text == "##")
-            if token.text == "##":
+            before = body[at - 1].text if at else ""
+            joins = before == "##"
+            pasted = joins or (at + 1 < len(body) and body[at + 1].text == "##")
+            if token.text == "##" or (token.text == "#" and macro.parameters is not None):
                 continue
-            if token.text == "#" and macro.parameters is not None:
-                continue
-            if at and body[at - 1].text == "#" and macro.parameters is not None and token.text in given:
+            if before == "#" and macro.parameters is not None and token.text in given:
                 text = "".join(part.space + part.text for part in given[token.text]).strip()
-                new = [
-                    Token("string", '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"', use.line, " ")
-                ]
+                escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+                new = [Token("string", f'"{escaped}"', use.line, " ")]
             elif token.text in given and token.kind == "word":
                 argument = given[token.text]
                 new = argument if pasted else self.expand(argument, hidden, depth + 1)
                 self._budget -= len(new)
             else:
                 new = [token]
-            joins = bool(at) and body[at - 1].text == "##"
             if joins and len(done) > start and new:
                 joined = lex(done[-1].text + new[0].text, use.line)
                 if len(joined) != 1 or joined[0].kind == "directive":

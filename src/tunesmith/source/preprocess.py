@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.source.lex import CPP, Directive, Token, find_directives, first_word, lex
+from tunesmith.source.lex import Token, closing_bracket, find_parse_obstacle, lex
 from tunesmith.source.macros import (
     MOST_NESTING,
     MOST_TOKENS,
@@ -23,6 +23,7 @@ from tunesmith.source.macros import (
     expand_macro_uses,
     read_macro,
 )
+from tunesmith.source.text import CPP, Directive, find_directives, first_word, identifiers_in
 from tunesmith.source.tree import Unreadable
 
 # -- What a compiler defines of its own accord: asked of the one that will be used, or else assumed.
@@ -52,7 +53,7 @@ class Predefined:
 
     def knows(self, name: str) -> bool:
         """Whether it is the compiler's to define, or not to."""
-        return is_compilers(name) or name in self.others or any(name == own for own, _ in self.macros)
+        return is_compilers(name) or name in self.others or any(name == macro for macro, _ in self.macros)
 
 
 NOTHING = Predefined((), "")
@@ -73,11 +74,9 @@ def sorted_out(macros: Iterable[tuple[str, str]], said_by: str) -> Predefined:
     others: list[str] = []
     for name, value in macros:
         plain = name.partition("(")[0]
-        if plain in OF_HEADERS:
-            continue
-        if plain == name and (not value or _NUMBER.fullmatch(value)):
+        if plain == name not in OF_HEADERS and (not value or _NUMBER.fullmatch(value)):
             numbers.append((name, value))
-        else:
+        elif plain not in OF_HEADERS:
             others.append(plain)
     return Predefined(tuple(numbers), said_by, tuple(others))
 
@@ -169,7 +168,7 @@ def asked_names(texts: Iterable[str]) -> tuple[str, ...]:
                 word, rest = first_word(token.text)
                 following = tokens[place + 1].text.split() if place + 1 < len(tokens) else []
                 is_guard = word == "ifndef" and following == ["define", rest]
-                inside = {t.text for t in lex(rest) if t.kind == "word"} if word != "include" else set()
+                inside = set(identifiers_in(rest)) if word != "include" else set()
                 asks = word in _CONDITIONS and not is_guard
                 found |= {name for name in inside if asks or is_compilers(name)}
     return tuple(sorted(found - OF_HEADERS - {"defined"}))
@@ -250,6 +249,11 @@ class Preprocessed:
     problems: tuple[str, ...]  # what could not be followed, in words with line numbers
     decided: tuple[str, ...] = ()  # conditions on what the compiler defines, and how each came out, in words
 
+    @property
+    def parse_obstacle(self) -> str | None:
+        """Why a grammar should not be shown it."""
+        return find_parse_obstacle(self.tokens)
+
 
 def preprocess(
     text: str,
@@ -263,8 +267,8 @@ def preprocess(
     -> text; they are put in place, on the line that includes them. `toolkit`: whether its headers are there
     to tell their version; where nobody knows, a condition on it is refused. `predefined`: what the compiler
     defines; None: what is assumed of the language."""
-    own = predefined if predefined is not None else assume_predefined(language)
-    work = Preprocessor(language != "opencl", dict(headers), toolkit, own)  # OpenCL includes nothing of it
+    target = predefined if predefined is not None else assume_predefined(language)
+    work = Preprocessor(language != "opencl", dict(headers), toolkit, target)  # OpenCL includes nothing of it
     for name, value in defines:
         work.define(f"{name} {value}", 0)
     for token in lex(text):
@@ -274,6 +278,14 @@ def preprocess(
         work.problems.append(f"line {work.open_conditions[-1].line}: this #if has no #endif")
     found = (tuple(work.done), tuple(dict.fromkeys(work.includes)), tuple(work.problems))
     return Preprocessed(*found, tuple(dict.fromkeys(work.decided)))
+
+
+def expand_where_readable(text: str, language: str) -> Sequence[Token]:
+    """With macros expanded; as it stands where that cannot be read."""
+    try:
+        return preprocess(text, language).tokens if "#" in text else lex(text)
+    except Unreadable:
+        return lex(text)
 
 
 @dataclass
@@ -337,8 +349,8 @@ class Preprocessor:
             self._macros.pop(rest, None)
             self._others.discard(rest)
         elif word == "include":
-            if (own := rest.strip('<>" \t')) in self._headers:
-                self._include_header(own, token.line)
+            if (header := rest.strip('<>" \t')) in self._headers:
+                self._include_header(header, token.line)
                 return
             self.includes.append(rest)
             for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():
@@ -436,10 +448,8 @@ class Preprocessor:
                 raise Unreadable(f"#if {rest[:60]} asks for {token.text}, which a header defines", line)
         tells = any(name in TELL_VERSION or name in OF_HEADERS for name in self._asked_for(tokens))
         try:
-            found = {
-                self._value(tokens, macros)
-                for macros in (self._macros_by_version() if tells else (self._macros,))
-            }
+            ways = self._macros_by_version() if tells else (self._macros,)
+            found = {self._value(tokens, macros) for macros in ways}
         except Unreadable as trouble:
             return self._report_undecided(rest, line, trouble.reason)
         if len(found) > 1:
@@ -496,7 +506,7 @@ def _convert_pragma_operators(tokens: list[Token]) -> list[Token]:
 
 
 def decided_defined(
-    tokens: list[Token], macros: Collection[str], asks: Callable[[str], bool] = lambda _name: False
+    tokens: Sequence[Token], macros: Collection[str], asks: Callable[[str], bool] = lambda _name: False
 ) -> list[Token]:
     """`defined X` and `defined(X)` as 1 or 0, before anything is expanded; left where `asks` says so."""
     done: list[Token] = []
@@ -561,11 +571,7 @@ class _Resolver:
     conditions: list[_BranchInText] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.macros: dict[str, Macro] = {}
-        for name, value in self.values.items():
-            macro = read_macro(f"{name} {value}" if value >= 0 else f"{name} ({value})")
-            assert isinstance(macro, Macro), "a parameter's name does as a macro"
-            self.macros[name] = macro
+        self.macros = _macros_of(self.values)
         self.seen = set(self.early)  # words of the code so far
         self.defined: set[str] = set()  # known names that the text defines by now
         self.remark = ""  # of a condition that holds, for the line below it
@@ -573,7 +579,7 @@ class _Resolver:
     def code(self, text: str) -> None:
         if not self._live or not text:
             return
-        self.seen.update(token.text for token in lex(text) if token.kind == "word")
+        self.seen.update(identifiers_in(text))
         if self.remark:
             indent = re.match(r"\s*\n|[ \t]*", text)
             self.pieces.append(f"{indent.group().strip(chr(10)) if indent else ''}{self.remark}\n")
@@ -599,7 +605,7 @@ class _Resolver:
             self.remark = ""
             if word in ("define", "undef"):
                 self._define(word, rest)
-            self.seen.update(token.text for token in lex(rest) if token.kind == "word")
+            self.seen.update(identifiers_in(rest))
             self.pieces.append(raw)
 
     def _define(self, word: str, rest: str) -> None:
@@ -623,25 +629,17 @@ class _Resolver:
             self.remark = ""
             self.pieces.append(raw if left == rest else _replace_condition(raw, rest, left))
         elif holds:
-            self.remark = _bare_trailing_comment(raw)
+            self.remark = _trailing_comment(raw).strip()
         self.conditions.append(_BranchInText(holds is not False, holds is True, holds is None))
 
     def _settle(self, name: str, following: Directive | None) -> None:
         """A known name's default gives way to its value, unless the name was used before it."""
-        is_default = following is not None and following.word == "define"
-        if (
-            following is None
-            or not is_default
-            or first_word(following.rest)[0] != name
-            or not self._is_unconditional
-        ):
+        if following is None or following.word != "define" or first_word(following.rest)[0] != name:
             return
-        if name in self.seen or name in self.defined:
+        if name in self.seen or name in self.defined or not self._is_unconditional:
             return
-        raw = self.source[self.source.rfind("\n", 0, following.start) + 1 : following.end]
-        self.pieces.append(
-            f"#define {name} {format_macro_value(self.values[name])}{_trailing_comment(raw)}\n"
-        )
+        comment = _trailing_comment(self.source[following.start : following.end])
+        self.pieces.append(f"#define {name} {format_macro_value(self.values[name])}{comment}\n")
         self.defined.add(name)
 
     def _go_on(self, word: str, rest: str, raw: str) -> None:
@@ -663,7 +661,7 @@ class _Resolver:
             condition.written = True
         elif holds and condition.written:
             self.pieces.append(raw if word == "else" else f"#else{_trailing_comment(raw)}\n")
-        self.remark = _bare_trailing_comment(raw) if holds and not condition.written else ""
+        self.remark = _trailing_comment(raw).strip() if holds and not condition.written else ""
         condition.live = holds is not False
         condition.taken = condition.taken or holds is True
         self.conditions.append(condition)
@@ -675,8 +673,10 @@ class _Resolver:
         return (known if word == "ifdef" else False if known else None), rest
 
     def _value(self, tokens: Sequence[Token]) -> bool | None:
-        asked = _without_defined(tokens, self.macros)
-        value = asked and value_of(asked, self.macros)
+        asked = decided_defined(tokens, self.macros, lambda name: name not in self.macros)
+        if any(token.text == "defined" for token in asked):
+            return None
+        value = value_of(asked, self.macros) if asked else 0
         return None if value is None else bool(value)
 
     def text(self) -> str:
@@ -690,6 +690,11 @@ def format_macro_value(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
+def _macros_of(values: Mapping[str, int]) -> dict[str, Macro]:
+    read = (read_macro(f"{name} {format_macro_value(value)}") for name, value in values.items())
+    return {macro.name: macro for macro in read if isinstance(macro, Macro)}
+
+
 def value_of(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> int | None:
     """None: it depends on names that no macro here has."""
     try:
@@ -697,24 +702,6 @@ def value_of(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> int | None
         return None if any(t.kind == "word" for t in left) else ConditionReader(left).value()
     except Unreadable:
         return None
-
-
-def _without_defined(tokens: Sequence[Token], macros: Collection[str]) -> list[Token] | None:
-    """`defined X` as 1 where it is; None where it may not be."""
-    done: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        if tokens[at].text != "defined":
-            done.append(tokens[at])
-            at += 1
-            continue
-        group = [token.text for token in tokens[at + 1 : at + 4]]
-        in_brackets = len(group) == 3 and group[0] == "(" and group[2] == ")"
-        if (group[1] if in_brackets else "".join(group[:1])) not in macros:
-            return None
-        done.append(Token("number", "1", tokens[at].line, tokens[at].space))
-        at += 4 if in_brackets else 2
-    return done
 
 
 def _simplify_condition(
@@ -731,13 +718,10 @@ def _simplify_condition(
             if holds is settles:
                 return settles, ""
             left += [said] if holds is None else []
-        whole = len(left) == len(parts) and all(
-            said == _source_slice(text, p) for said, p in zip(left, parts, strict=True)
-        )
-        if whole:
+        if left == [_source_slice(text, part) for part in parts]:
             return None, _source_slice(text, tokens)
         return (None, f" {mark} ".join(left)) if left else (not settles, "")
-    if tokens and tokens[0].text == "(" and _find_closing_paren(tokens) == len(tokens) - 1:
+    if tokens and tokens[0].text == "(" and closing_bracket(tokens, 0) == len(tokens) - 1:
         holds, said = _simplify_condition(text, tokens[1:-1], value)
         single = holds is None and not any(t.text in ("||", "&&", "?", ",") for t in lex(said))
         return holds, said if single else f"({said})"
@@ -759,15 +743,6 @@ def _split_at_mark(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
     return found
 
 
-def _find_closing_paren(tokens: Sequence[Token]) -> int:
-    depth = 0
-    for at, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0:
-            return at
-    return len(tokens)
-
-
 def _source_slice(text: str, tokens: Sequence[Token]) -> str:
     return text[tokens[0].offset : tokens[-1].offset + len(tokens[-1].text)] if tokens else ""
 
@@ -784,10 +759,6 @@ def _trailing_comment(raw: str) -> str:
     return f"  {found[-1].strip()}" if found and "\n" not in found[-1] else ""
 
 
-def _bare_trailing_comment(raw: str) -> str:
-    return _trailing_comment(raw).strip()
-
-
 # -- macros that are numbers by now ---------------------------------------------------------------------
 
 _COMPARING = ("==", "!=", "<", ">", "<=", ">=", "&&", "||", "!")
@@ -795,11 +766,7 @@ _COMPARING = ("==", "!=", "<", ">", "<=", ">=", "&&", "||", "!")
 
 def fold_macro_bodies(text: str, values: Mapping[str, int]) -> str:
     """With numbers for the macros whose bodies are arithmetic over known values."""
-    macros = {
-        name: m
-        for name, v in values.items()
-        if isinstance(m := read_macro(f"{name} {format_macro_value(v)}"), Macro)
-    }
+    macros = _macros_of(values)
     pieces: list[str] = []
     at = depth = 0
     for directive in find_directives(text):
@@ -818,12 +785,10 @@ def fold_macro_bodies(text: str, values: Mapping[str, int]) -> str:
 
 def _is_int(body: Sequence[Token]) -> bool:
     """Whether a macro's arithmetic is that of plain ints: a comparison is a bool in C++, 1u is unsigned."""
-    if any(
-        t.kind not in ("word", "number", "mark") or (t.kind == "number" and not t.text.isdigit())
-        for t in body
-    ):
+    plain = (t.text.isdigit() if t.kind == "number" else t.kind in ("word", "mark") for t in body)
+    if not all(plain):
         return False
-    while body and body[0].text == "(" and _find_closing_paren(body) == len(body) - 1:
+    while body and body[0].text == "(" and closing_bracket(body, 0) == len(body) - 1:
         body = body[1:-1]
     depth, question = 0, None
     for at, token in enumerate(body):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from tunesmith.source import tree as c
-from tunesmith.source.lex import WIDTH, wrap_line
 from tunesmith.source.types import PRIMITIVE
 
 _BINARY = {
@@ -93,8 +93,6 @@ class _Printer:
         self._opencl, self._language = language == "opencl", language
         self._parameters = parameters
 
-    # -- expressions --------------------------------------------------------------------------------
-
     def expr(self, expr: c.Expr, least: int, depth: int) -> str:
         """In parentheses where the expression binds less than `least`."""
         if depth > c.MAX_DEPTH:
@@ -177,8 +175,6 @@ class _Printer:
         name = print_type(type_, "", self._language)
         return f"({name})({inner})" if self._opencl else f"{name}{{{inner}}}"
 
-    # -- statements ---------------------------------------------------------------------------------
-
     def declaration(self, declare: c.Declare) -> str:
         shared = "__local " if self._opencl else "__shared__ "
         words = {"": "", "shared": shared, "dynamic shared": f"extern {shared}", "constexpr": "constexpr ",
@@ -210,11 +206,8 @@ class _Printer:
             return
         first = next((at for at in range(start, len(lines)) if not lines[at].startswith("#pragma")), start)
         text = "; ".join(said.text for said in behind)
-        if (
-            "\n" in text
-            or len(lines[first]) + len("  // ") + len(text) > WIDTH
-            or isinstance(stmt, c.Verbatim)
-        ):
+        is_long = "\n" in text or len(lines[first]) + len("  // ") + len(text) > WIDTH
+        if is_long or isinstance(stmt, c.Verbatim):
             lines[start:start] = _comment_lines(behind, indent)
         else:
             lines[first] += f"  // {text}"
@@ -307,17 +300,13 @@ class _Printer:
         self._body(head.rstrip(), rest, indent, lines, depth)
 
     def _for_head(self, stmt: c.For) -> str:
-        init = ""
+        declares = [part for part in stmt.init if isinstance(part, c.Declare)]
+        evaluates = [part.expr for part in stmt.init if isinstance(part, c.Evaluate)]
         if stmt.init and isinstance(stmt.init[0], c.Declare):
-            declares = [part for part in stmt.init if isinstance(part, c.Declare)]
-            init = ", ".join(
-                [self.declaration(declares[0])]
-                + ["*" * part.type.pointers + self._print_declarator(part) for part in declares[1:]]
-            )
+            others = ("*" * part.type.pointers + self._print_declarator(part) for part in declares[1:])
+            init = ", ".join([self.declaration(declares[0]), *others])
         else:
-            init = ", ".join(
-                self.expr(part.expr, _ASSIGN, 0) for part in stmt.init if isinstance(part, c.Evaluate)
-            )
+            init = ", ".join(self.expr(part, _ASSIGN, 0) for part in evaluates)
         condition = "" if stmt.condition is None else f" {self.expr(stmt.condition, 0, 0)}"
         step = ", ".join(self.expr(part, _ASSIGN, 0) for part in stmt.step)
         return f"for ({init};{condition};{' ' + step if step else ''})"
@@ -364,3 +353,66 @@ def _is_grouped(text: str) -> bool:
         if depth == 0:
             return at == len(text) - 1
     return False
+
+
+WIDTH = 118
+_DEEP = 72  # a column from which a line is too short to go on in
+_STEP = 4
+# Before these a line is broken, the weakest first; behind commas and semicolons sooner than before any.
+_OPERATORS = ("? :", "||", "&&", "| ^ &", "+ -", "* / %")
+_RANK = {word: rank for rank, words in enumerate(_OPERATORS, 1) for word in words.split()}
+_EQUALS = len(_OPERATORS) + 1  # behind these last of all
+_ASSIGNED = re.compile(r" (?:[-+*/%&|^]|<<|>>)?= $")
+_BRACKET_PLACES = re.compile(r"[(\[{]|[)\]}]|(?<=\w)<(?=\w)|(?<=[\w*>])>(?=[:(>*]|$| \w)")
+
+
+@dataclass(frozen=True)
+class _Break:
+    depth: int
+    rank: int
+    at: int
+    opened: tuple[int, ...]  # columns behind the brackets that are open there
+
+
+def wrap_line(line: str, width: int = WIDTH) -> list[str]:
+    """The line, or what it is broken into; directives, comments and lines with strings stay as they are."""
+    if len(line) <= width or '"' in line or line.lstrip().startswith(("#", "//")):
+        return [line]
+    indent = len(line) - len(line.lstrip())
+    code, mark, said = line.partition("  // ")
+    if mark:
+        return [f"{' ' * indent}// {said}", *wrap_line(code, width)]
+    further = indent + (2 * _STEP if code.endswith(("{", ")")) else _STEP)  # below a head is a step in
+    found: list[str] = []
+    opened: tuple[int, ...] = ()
+    while len(code) > width:
+        places = [place for place in _find_line_breaks(code, opened) if place.at <= width + 1]
+        if not places:
+            break
+        best = min(places, key=lambda place: (place.depth, place.rank, -place.at))
+        found.append(code[: best.at].rstrip())
+        opened = best.opened
+        column = max((at for at in opened if at <= _DEEP), default=further)
+        code = " " * column + code[best.at :]
+    return [*found, code]
+
+
+def _find_line_breaks(code: str, opened: tuple[int, ...]) -> Iterator[_Break]:
+    start = len(code) - len(code.lstrip())
+    brackets = {found.start(): found[0] for found in _BRACKET_PLACES.finditer(code)}
+    for at in range(start, len(code)):
+        if at > start and code[at - 1] == " ":
+            rank = _break_rank(code, at)
+            if rank is not None:
+                yield _Break(len(opened), rank, at, opened)
+        if (bracket := brackets.get(at)) is not None:
+            opened = (*opened, at + 1) if bracket in "([{<" else opened[:-1]
+
+
+def _break_rank(code: str, at: int) -> int | None:
+    """How firmly what stands around the place holds together; None: no place to break a line at."""
+    if code[at - 2] in ",;":
+        return 0
+    if _ASSIGNED.search(code, 0, at):
+        return _EQUALS
+    return _RANK.get(code[at:].partition(" ")[0])

@@ -30,8 +30,8 @@ def parse_snippet(text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
             part = holes.get(stmt.expr.name)
             if part is not None and not isinstance(part, str | c.Expr | c.Type):
                 return part
-        own = tuple(replace(said, line=0) for said in stmt.comments)
-        return walk.map_declared(replace(stmt, line=0, comments=own), declared)
+        comments = tuple(replace(said, line=0) for said in stmt.comments)
+        return walk.map_declared(replace(stmt, line=0, comments=comments), declared)
 
     def declared(declare: c.Declare) -> c.Declare:
         return replace(declare, name=names.get(declare.name, declare.name), line=0)
@@ -93,10 +93,10 @@ class Wording:
 
 def _fill_type_hole(type_: c.Type, holes: Mapping[str, Hole]) -> c.Type:
     hole = holes.get(type_.base)
-    own = c.Type(hole) if isinstance(hole, str) else hole
-    if not isinstance(own, c.Type):
+    filled = c.Type(hole) if isinstance(hole, str) else hole
+    if not isinstance(filled, c.Type):
         return type_
-    return replace(own, pointers=own.pointers + type_.pointers, const=own.const or type_.const)
+    return replace(filled, pointers=filled.pointers + type_.pointers, const=filled.const or type_.const)
 
 
 @cache

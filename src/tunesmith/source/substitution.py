@@ -30,8 +30,7 @@ from tunesmith.source.types import (
     type_of,
 )
 
-# -- What a body may change of the variables that it names: by assignment, by reference, by a method, in
-# part.
+# -- What a body may change of the variables that it names: by assignment, by reference, by a method, in part.
 #
 # `walk.assigned_in` sees assignments alone. Here a call counts as well, by the declarations of all functions
 # and methods of that name; a name that no table knows may change whatever it is handed.
@@ -96,14 +95,14 @@ class Changes:
         """
         body = function.body
         declared = [node for node in walk.nodes_in(body) if isinstance(node, c.Declare)]
-        own = {d.name for d in declared if not d.type.reference and (d.is_array or not d.type.is_pointer)}
-        own -= {d.name for d in declared if d.storage}
+        inside = {d.name for d in declared if not d.type.reference and (d.is_array or not d.type.is_pointer)}
+        inside -= {d.name for d in declared if d.storage}
         parameters = {p.name: p for p in function.parameters}
         copies = {n for n, p in parameters.items() if not p.type.reference and not p.type.is_pointer}
         copies |= apart
         changed = self.of(body)
         pointers = {n for n, p in parameters.items() if not p.type.reference} | {d.name for d in declared}
-        if (changed.whole - own - copies - pointers) or (changed.through - own - copies):
+        if (changed.whole - inside - copies - pointers) or (changed.through - inside - copies):
             return True
         if any(d.storage for d in declared):
             return True
@@ -130,8 +129,6 @@ class Changes:
             if isinstance(node, c.Declare) and node.type.reference and node.init is not None:
                 found |= {name for name, through in self._places(node.init, False) if not through}
         return frozenset(found)
-
-    # -- what is written --------------------------------------------------------------------------------
 
     def _change_targets(self, node: c.Expr | c.Stmt) -> Iterator[c.Expr]:
         """What a node by itself may change."""
@@ -162,16 +159,15 @@ class Changes:
         if any(self._changes_object(each) for each in self._methods.get(f"operator{op}", ())):
             yield operands[0]
         for function in self._functions.get(f"operator{op}", ()):
-            yield from (
-                arg for arg, p in zip(operands, function.parameters, strict=False) if _is_open(p.type)
-            )
+            pairs = zip(operands, function.parameters, strict=False)
+            yield from (operand for operand, parameter in pairs if _is_open(parameter.type))
 
     def _found(self, name: str, kind: str) -> list[c.Function]:
         last = name.partition("#")[0].rpartition("::")[2]
         if kind == "method":
             return self._methods.get(last, [])
-        own = self._functions.get(name, [])
-        return own or self._methods.get(last, [])  # a constructor, a static method, one of this object
+        functions = self._functions.get(name, [])
+        return functions or self._methods.get(last, [])  # a constructor, a static method, one of this object
 
     def _may_change(self, name: str, known: list[c.Function], at: int, of: c.Expr | None) -> bool:
         for function in known:
@@ -193,19 +189,18 @@ class Changes:
             return False
         if method.name not in self._known:
             self._known[method.name] = True  # as long as it is not known: methods that call each other
-            self._known[method.name] = any(
-                self._changes_this(m) for m in self._methods[method.name] if not _is_const(m)
+            others = (
+                m for m in self._methods[method.name] if not (m.parameters and m.parameters[0].type.const)
             )
+            self._known[method.name] = any(map(self._changes_this, others))
         return self._known[method.name]
 
     def _changes_this(self, method: c.Function) -> bool:
-        own = {p.name for p in method.parameters if p.name != "this"} | set(walk.declared_in(method.body))
-        if self.of(method.body).all - own:
+        inside = {p.name for p in method.parameters if p.name != "this"} | set(walk.declared_in(method.body))
+        if self.of(method.body).all - inside:
             return True
         calls = [call.function for call in walk.calls_in(method.body) if call.of is None]
         return any(self._changes_object(m) for name in calls for m in self._methods.get(name, ()))
-
-    # -- where it lies ----------------------------------------------------------------------------------
 
     def _places(self, expr: c.Expr, through: bool) -> Iterator[tuple[str, bool]]:
         """The variables that a place may belong to, and whether it is reached through them."""
@@ -273,10 +268,6 @@ def _is_assigning_function(name: str) -> bool:
     return is_function(name) and bool(function_effects(name) & Effects.ASSIGNS)
 
 
-def _is_const(method: c.Function) -> bool:
-    return bool(method.parameters) and method.parameters[0].type.const
-
-
 def _called_names(node: c.Expr | c.Stmt) -> Iterator[tuple[str, str]]:
     match node:
         case c.Call(function=name, of=of):
@@ -341,9 +332,8 @@ class Handed:
         """Raises Unreadable where neither that nor a copy would do."""
         if parameter.type.reference and not parameter.type.const:
             if not is_plain_place(arg):
-                raise c.Unreadable(
-                    f"its argument {parameter.name} is changed through a place that is computed"
-                )
+                fault = f"its argument {parameter.name} is changed through a place that is computed"
+                raise c.Unreadable(fault)
             return True
         if not parameter.type.reference and self.changes(parameter):
             return self._is_its_own_copy(parameter, arg)
@@ -353,9 +343,9 @@ class Handed:
             return parameter.type.reference and self._is_another_name(parameter, arg)
         if arg.name.partition(".")[0] in c.INDICES:
             return parameter.type.base in ("int", "unsigned int")
-        own = self.types.get(arg.name)
-        if own is None or (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
-            if parameter.type.reference and own is None and self._may_store_elsewhere:
+        known = self.types.get(arg.name)
+        if known is None or not _same_shape(known, parameter.type):
+            if parameter.type.reference and known is None and self._may_store_elsewhere:
                 raise c.Unreadable(f"whether its argument {parameter.name} stays as it is cannot be told")
             return False
         in_place = any(not p.type.reference and self.changes(p) and a == arg for p, a in self._pairs)
@@ -366,12 +356,12 @@ class Handed:
 
     def _is_its_own_copy(self, parameter: c.Parameter, arg: c.Expr) -> bool:
         """`v = f(v)`, where f changes its copy of v and gives that back."""
-        own = self.types.get(arg.name) if isinstance(arg, c.Name) else None
+        known = self.types.get(arg.name) if isinstance(arg, c.Name) else None
         if self.updated in self.aliased and self._may_store_elsewhere:
             return False
-        if own is None or arg != c.Name(self.updated) or not _gives_back(self.function, parameter.name):
+        if known is None or arg != c.Name(self.updated) or not _gives_back(self.function, parameter.name):
             return False
-        if (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
+        if not _same_shape(known, parameter.type):
             return False
         others = [(p, a) for p, a in self._pairs if p is not parameter]
         named = [a for p, a in others if p.type.reference and not (p.type.const and a == arg)]
@@ -383,27 +373,22 @@ class Handed:
         """A const reference to an element that may change meanwhile; False: what is read once is the same."""
         if not isinstance(arg, c.Index | c.Member | c.Ternary | c.Assign | c.Unary) or _is_value(arg):
             return False
-        own = self.type_of(arg)
-        if own is not None and (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
+        known = self.type_of(arg)
+        if known is not None and not _same_shape(known, parameter.type):
             return False  # made for the call
         if not self._may_store_elsewhere or not self.known.stores(self.function, apart=self._apart_from(arg)):
             return False
-        if own is None or not is_plain_place(arg):
+        if known is None or not is_plain_place(arg):
             raise c.Unreadable(f"whether its argument {parameter.name} stays as it is cannot be told")
         return True
 
     def _apart_from(self, element: c.Expr) -> frozenset[str]:
         """Parameters that are other names for variables which are numbers: no element is one of them."""
         named = walk.names_in(element)
-        own = [(p.name, self.types.get(a.name), a.name) for p, a in self._pairs if isinstance(a, c.Name)]
-        return frozenset(
-            parameter
-            for parameter, type_, variable in own
-            if type_ is not None
-            and not type_.is_pointer
-            and type_.base in _NUMBERS
-            and not _is_any_touched({variable}, named | self.aliased)
-        )
+        variables = {p.name: a.name for p, a in self._pairs if isinstance(a, c.Name)}
+        known = ((p, name, self.types.get(name)) for p, name in variables.items())
+        plain = ((p, name) for p, name, t in known if t and not t.is_pointer and t.base in _NUMBERS)
+        return frozenset(p for p, name in plain if not _is_any_touched({name}, named | self.aliased))
 
     def moves(self, parameter: c.Parameter, arg: c.Expr) -> bool:
         """Whether the text of a reference's place may come to another place while the function runs."""
@@ -441,6 +426,11 @@ def _is_any_touched(names: set[str] | frozenset[str], touched: frozenset[str]) -
 
 def _is_value(arg: c.Expr) -> bool:
     return isinstance(arg, c.Unary) and (arg.op not in ("*", "++", "--") or arg.postfix)
+
+
+def _same_shape(one: c.Type, other: c.Type) -> bool:
+    """Whether they are one type but for qualifiers."""
+    return (one.base, one.pointers) == (other.base, other.pointers)
 
 
 def _same_kind(number: c.Number, type_: c.Type) -> bool:
@@ -588,11 +578,9 @@ class _Scopes:
     def _alternative(self, stmt: c.Alternative, values: dict[str, c.Expr], depth: int) -> c.Stmt:
         """Its branches are no scopes: what either declares hides a variable from there on."""
         seen = [dict(values), dict(values)]
-        then, otherwise = (
-            self.block(part, own, depth) for part, own in zip((stmt.then, stmt.otherwise), seen, strict=True)
-        )
+        then, otherwise = self.block(stmt.then, seen[0], depth), self.block(stmt.otherwise, seen[1], depth)
         now = dict(seen[0].items() & seen[1].items())
-        if any(name not in values or values[name] != value for own in seen for name, value in own.items()):
+        if any(not branch.items() <= values.items() for branch in seen):
             raise c.Unreadable("a choice of the preprocessor declares a variable that must be renamed")
         condition = _in_expr(stmt.condition, values)
         values.clear()
@@ -638,20 +626,17 @@ class Placer:
     def as_expression(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
         """The call as one expression, where the function is no more than `return expression;`."""
         last = function.body[0] if len(function.body) == 1 else None
-        if not isinstance(last, c.Return) or last.value is None:
-            return None
-        if function.result.reference:
+        if not isinstance(last, c.Return) or last.value is None or function.result.reference:
             return None
         values: dict[str, c.Expr] = {}
-        sometimes = any(
-            isinstance(node, c.Ternary) or (isinstance(node, c.Binary) and node.op in ("&&", "||"))
-            for node in walk.nodes_in(last.value)
+        nodes = list(walk.nodes_in(last.value))
+        decides = (
+            isinstance(n, c.Ternary) or (isinstance(n, c.Binary) and n.op in ("&&", "||")) for n in nodes
         )
+        sometimes = any(decides)
         changed = self._changes.of(last.value)
-        addresses = (n for n in walk.nodes_in(last.value) if isinstance(n, c.Unary) and n.op == "&")
-        pointed = {
-            name for name, through in map(walk.root_variable, (n.operand for n in addresses)) if not through
-        }
+        addressed = (walk.root_variable(n.operand) for n in nodes if isinstance(n, c.Unary) and n.op == "&")
+        pointed = {name for name, through in addressed if not through}
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
             if (uses > 1 and not _is_cheap(arg)) or changed.parameter(parameter):
@@ -684,18 +669,18 @@ class Placer:
         """An index that fits either type is written without a cast."""
         if isinstance(value, c.Number) and isinstance(value.value, int) and value.value >= 0:
             return value
-        own = self._type(value)
-        integers = own is not None and own.base in INTEGERS and type_.base in INTEGERS
-        if own is not None and integers and not own.pointers:
-            size, signed = INTEGERS[own.base]
+        known = self._type(value)
+        integers = known is not None and known.base in INTEGERS and type_.base in INTEGERS
+        if known is not None and integers and not known.pointers:
+            size, signed = INTEGERS[known.base]
             into, into_signed = INTEGERS[type_.base]
             if size < into or (size == into and signed == into_signed):
                 return value  # a negative index would be out of the object either way
         return self._as_type(value, type_)
 
     def _as_type(self, value: c.Expr, type_: c.Type) -> c.Expr:
-        own = self._type(value)
-        if type_.is_pointer or (own is not None and (own.base, own.pointers) == (type_.base, 0)):
+        known = self._type(value)
+        if type_.is_pointer or (known is not None and (known.base, known.pointers) == (type_.base, 0)):
             return value
         return c.Cast(c.Type(type_.base), value)
 
@@ -708,17 +693,16 @@ class Placer:
         self._check(function)
         body = self._shared_apart(function)
         handed = Handed(function, args, self._changes, self._types, self._type, updated, self._aliased)
-        own = {name: self.fresh(name) for name in walk.declared_in(body)}
-        body = rename_variables(body, own)
+        fresh_names = {name: self.fresh(name) for name in walk.declared_in(body)}
+        body = rename_variables(body, fresh_names)
         before: list[c.Stmt] = []
         values: dict[str, c.Expr] = {}
         for parameter, arg in zip(function.parameters, args, strict=True):
             if not parameter.name:
                 continue
             if handed.goes_in_directly(parameter, arg):
-                values[parameter.name] = (
-                    self._fixed(arg, line, before) if handed.moves(parameter, arg) else arg
-                )
+                arg = self._fixed(arg, line, before) if handed.moves(parameter, arg) else arg
+                values[parameter.name] = arg
                 continue
             fresh = self.fresh("object" if parameter.name == "this" else parameter.name)
             values[parameter.name] = c.Name(fresh)
@@ -760,9 +744,8 @@ class Placer:
         return walk.fresh_name(name, self._taken)
 
     def _check(self, function: c.Function) -> None:
-        if any(
-            isinstance(n, c.Verbatim) and n.names & {"return", "goto"} for n in walk.nodes_in(function.body)
-        ):
+        texts = (node for node in walk.nodes_in(function.body) if isinstance(node, c.Verbatim))
+        if any(text.names & {"return", "goto"} for text in texts):
             raise c.Unreadable("it leaves from inside text that is not understood")
         again = {p.name for p in function.parameters} & set(walk.declared_in(function.body))
         if again:
@@ -777,11 +760,9 @@ class Placer:
         def keep(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
             return () if isinstance(stmt, c.Declare) and "shared" in stmt.storage else stmt
 
-        return (
-            rename_variables(walk.map_statements(function.body, on_stmt=keep), names)
-            if names
-            else function.body
-        )
+        if not names:
+            return function.body
+        return rename_variables(walk.map_statements(function.body, on_stmt=keep), names)
 
     def _home(self, function: c.Function, declare: c.Declare) -> str:
         key = (function.name, declare)
@@ -814,8 +795,7 @@ class Placer:
         return (c.Declare(result, name, line=line), *walk.without_exits(body, name)), c.Name(name)
 
     def _type_of_value(self, value: c.Expr | None) -> c.Type:
-        language = self._source.language
-        found = None if value is None else type_of(value, self._types, self._source.functions, language)
+        found = None if value is None else self._type(value)
         if found is None:
             raise c.Unreadable("the type of its value is not written")
         return replace(found, const=found.const and found.is_pointer, reference=False)
@@ -830,11 +810,10 @@ class Placer:
             return body, value
         result = replace(function.result, const=False, reference=False, restrict=False)
         if isinstance(value, c.Name):
-            declared = next(
-                (n for n in walk.nodes_in(body) if isinstance(n, c.Declare) and n.name == value.name), None
-            )
-            known = declared.type if declared is not None else self._types.get(value.name)
-            if known is not None and (known.base, known.pointers) == (result.base, result.pointers):
+            declares = (n for n in walk.nodes_in(body) if isinstance(n, c.Declare))
+            declared = (one.type for one in declares if one.name == value.name)
+            known = next(declared, self._types.get(value.name))
+            if known is not None and _same_shape(known, result):
                 return body, value
         if result.base == "auto":
             result = self._type_of_value(value)
@@ -855,8 +834,7 @@ def _is_cheap(arg: c.Expr) -> bool:
     return len(nodes) <= 2 and all(isinstance(node, c.Name | c.Number | c.Member | c.Cast) for node in nodes)
 
 
-# -- What methods put in place leave behind, made plain: loops of one turn, arrays of one or by other
-# names.
+# -- What methods put in place leave behind, made plain: loops of one turn, arrays of one or by other names.
 #
 # uint4 data[1]; for (i = 0; i < 1; ++i) data[i] = p[i]; ... ((half *)data)[j]
 #     ->  uint4 data; data = p[0]; ... ((half *)&data)[j]
@@ -883,10 +861,12 @@ def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stm
         if at in later:
             done.append(later[at])
             continue
-        if isinstance(stmt, c.Declare) and stmt.name in names and _is_bare(stmt):
-            use = next(
-                (n for n in range(at + 1, len(stmts)) if stmt.name in _mentioned_names(stmts[n])), None
-            )
+        if (
+            isinstance(stmt, c.Declare)
+            and stmt.name in names
+            and not (stmt.init or stmt.dims or stmt.storage)
+        ):
+            use = next((n for n in range(at + 1, len(stmts)) if _mentions_name(stmts[n], stmt.name)), None)
             value = None if use is None else _value_set(stmts[use], stmt.name)
             if use is not None and value is not None and use not in later:
                 later[use] = replace(stmt, init=value)
@@ -895,17 +875,13 @@ def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stm
     return tuple(done)
 
 
-def _is_bare(stmt: c.Declare) -> bool:
-    return stmt.init is None and not stmt.dims and not stmt.storage
-
-
-def _mentioned_names(stmt: c.Stmt) -> frozenset[str]:
-    return walk.names_in(stmt) | frozenset(walk.declared_in(stmt))
+def _mentions_name(stmt: c.Stmt, name: str) -> bool:
+    return name in walk.names_in(stmt) or name in walk.declared_in(stmt)
 
 
 def _value_set(stmt: c.Stmt, name: str) -> c.Expr | None:
     match stmt:
-        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=own), value=value)) if own == name:
+        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=target), value=value)) if target == name:
             return None if name in walk.names_in(value) else value
     return None
 
@@ -923,9 +899,8 @@ def _without_few_turns(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
         return stmt
     if stop != start + 1 and not (start == 0 < stop <= _FEW and _moves_vectors(stmt)):
         return stmt
-    if index.name in walk.assigned_in(stmt.body) or any(
-        isinstance(n, c.Jump) for n in walk.nodes_in(stmt.body)
-    ):
+    leaves = any(isinstance(node, c.Jump) for node in walk.nodes_in(stmt.body))
+    if leaves or index.name in walk.assigned_in(stmt.body):
         return stmt
     if stop == start + 1:
         value = of_type(integer_literal(start), c.Type(index.type.base)) if start else _ZERO
@@ -955,14 +930,14 @@ def _with_plain_arrays(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         uses = list(_array_uses(body, node.name))
         if count is None or node.init is not None or "" in uses:
             continue
-        own, kinds = byte_size(node.type.base), set(uses)
+        element, kinds = byte_size(node.type.base), set(uses)
         if count == 1:
             single[node.name] = node.type.base
-        elif len(kinds) == 1 and own is not None:
+        elif len(kinds) == 1 and element is not None:
             base = kinds.pop()
             size = byte_size(base)
-            if base != "[]" and size is not None and (own * count) % size == 0:
-                other[node.name] = base, own * count // size
+            if base != "[]" and size is not None and (element * count) % size == 0:
+                other[node.name] = base, element * count // size
     if not single and not other:
         return body
 

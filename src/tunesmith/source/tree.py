@@ -6,10 +6,9 @@ Operators are spelled as in C. Every statement knows its line in the user's file
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
-
-from tunesmith.source.lex import Comment as Comment
 
 Language = Literal["opencl", "cuda", "hip"]
 
@@ -47,6 +46,46 @@ class Number:
 
     text: str
     value: int | float
+
+    @property
+    def is_unsigned(self) -> bool:
+        """By its suffix, or a hexadecimal too large for int."""
+        match = _INTEGER_LITERAL.fullmatch(self.text.replace("'", ""))
+        suffix = match[2].lower() if match is not None else ""
+        is_hexadecimal = match is not None and match[1][:2] in ("0x", "0X")
+        return "u" in suffix or (is_hexadecimal and "l" not in suffix and 2**31 <= self.value < 2**32)
+
+
+_INTEGER_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)")
+_FLOAT_LITERAL = re.compile(r"(\d*\.\d+(?:[eE][+-]?\d+)?|\d+\.?(?:[eE][+-]?\d+)?)(f16|bf16|[fFlLhH]?)")
+_HEX_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+)([fFlLhH]?)")
+_CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
+_MAX_LITERAL = 400
+
+
+def read_number(text: str) -> int | float | None:
+    """The value of a numeric, character or boolean literal; None where it is none that is known."""
+    text = text.replace("'", "") if text[:1].isdigit() else text
+    if len(text) > _MAX_LITERAL:
+        return None
+    if text in ("true", "false"):
+        return int(text == "true")
+    if found := _INTEGER_LITERAL.fullmatch(text):
+        digits = found[1]
+        if digits[:2] in ("0x", "0X", "0b", "0B"):
+            return int(digits, 0)
+        if digits.startswith("0") and len(digits) > 1:
+            return int(digits, 8) if not set(digits) & set("89") else None
+        return int(digits)
+    if found := _FLOAT_LITERAL.fullmatch(text):
+        return float(found[1])
+    if found := _HEX_LITERAL.fullmatch(text):
+        return float.fromhex(found[1])
+    if len(text) == 3 and text[0] == text[2] == "'":
+        return ord(text[1])
+    if len(text) == 4 and text[:2] == "'\\" and text[3] == "'":
+        return _CHARACTERS.get(text[2])
+    return None
 
 
 @dataclass(frozen=True)
@@ -148,6 +187,28 @@ Expr = (
 )  # fmt: skip
 
 # -- statements -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comment:
+    """Words about a statement: lines of plain text, without the signs that make a comment of them.
+
+    Somebody else may have written them, so a line that would be more than a comment is none: one that goes on
+    with the next (`??/` is a backslash to old compilers), or that opens the declaration of a template.
+    """
+
+    text: str
+    line: int = 0  # in the user's file; 0: ours
+    behind: bool = False  # at the end of the statement's first line, not on lines before it
+
+    def __post_init__(self) -> None:
+        for words in self.text.split("\n"):
+            if words.endswith(("\\", "??/")) or words.startswith("/") or not words.isprintable():
+                raise ValueError(f"no line of a comment: {words!r}")
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
 
 
 BLANK = Comment("")  # an empty line

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from tunesmith.source import tree as c
-from tunesmith.source.lex import is_unsigned
+from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.walk import nodes_in
 
 # Bytes and whether signed, in all spellings: OpenCL's ulong is CUDA's unsigned long long.
@@ -204,8 +204,8 @@ def type_of(
         return type_of(part, types, known, language, _depth + 1)
 
     match expr:
-        case c.Number(text=text, value=value):
-            return _literal_type(text, value)
+        case c.Number():
+            return _literal_type(expr)
         case c.Name(name=name):
             if name not in types and name.partition(".")[0] in c.INDICES:
                 return c.Type("size_t" if language == "opencl" else "unsigned int")
@@ -240,11 +240,8 @@ def type_of(
             return _common_arithmetic_type(inner(left), inner(right))
         case c.Ternary(yes=yes, no=no):
             a, b = inner(yes), inner(no)
-            return (
-                a
-                if a is not None and b is not None and _value_type(a) == _value_type(b)
-                else _common_arithmetic_type(a, b)
-            )
+            same = a is not None and b is not None and _value_type(a) == _value_type(b)
+            return a if same else _common_arithmetic_type(a, b)
         case c.Assign(target=target):
             return inner(target)
         case c.Call(of=None):
@@ -268,7 +265,8 @@ def _value_type(type_: c.Type) -> c.Type:
     return c.Type(type_.base, type_.pointers)
 
 
-def _literal_type(text: str, value: int | float) -> c.Type:
+def _literal_type(number: c.Number) -> c.Type:
+    text, value = number.text, number.value
     if isinstance(value, float):
         return c.Type("float" if text[-1:] in "fF" else "double")
     if text in ("true", "false"):
@@ -277,7 +275,7 @@ def _literal_type(text: str, value: int | float) -> c.Type:
         return c.Type("char")
     suffix = text.lower().lstrip("-0123456789abcdefx")
     wide = suffix.count("l") == 2 or not -(2**31) <= value < 2**32
-    if is_unsigned(text):
+    if number.is_unsigned:
         return c.Type("unsigned long long" if wide or "l" in suffix else "unsigned int")
     return c.Type("long long" if wide or value >= 2**31 else "long" if "l" in suffix else "int")
 
@@ -322,22 +320,19 @@ def _member_type(base: c.Type | None, field: str, language: str) -> c.Type | Non
     element = {"longlong": "long long", "ulonglong": "unsigned long long"}.get(parts[0], parts[0])
     if element == "char" and language != "opencl":
         element = "signed char"
-    return (
-        c.Type(canonical_type_name(element, language))
-        if len(field) == 1
-        else c.Type(f"{parts[0]}{len(field)}")
-    )
+    several = f"{parts[0]}{len(field)}"
+    return c.Type(canonical_type_name(element, language) if len(field) == 1 else several)
 
 
 def _call_result_type(
     call: c.Call, inner: Callable[[c.Expr], c.Type | None], functions: tuple[c.Function, ...], language: str
 ) -> c.Type | None:
     name = call.function.removeprefix("std::")
-    own = [f for f in functions if f.name == name and len(f.parameters) == len(call.args)]
-    if own:
-        results = {_value_type(f.result) for f in own}
-        names = {parameter.name for f in own for parameter in f.template}
-        return own[0].result if len(results) == 1 and own[0].result.base not in names | {"auto"} else None
+    called = [f for f in functions if f.name == name and len(f.parameters) == len(call.args)]
+    if called:
+        results = {_value_type(f.result) for f in called}
+        names = {parameter.name for f in called for parameter in f.template} | {"auto"}
+        return called[0].result if len(results) == 1 and called[0].result.base not in names else None
     if name in RESULTS:
         return c.Type(RESULTS[name])
     if name[-1:] == "f" and name[:-1] in _REAL:
@@ -379,15 +374,18 @@ def of_type(value: c.Expr, type_: c.Type) -> c.Expr:
     if isinstance(value, c.Number) and type_.pointers == 0:
         if isinstance(value.value, int) and type_.base in _SUFFIXES:
             suffix = _SUFFIXES[type_.base]
+            if not suffix:
+                return integer_literal(value.value)
             if value.value >= 0 or "u" not in suffix.lower():
-                return (
-                    c.Number(f"{value.value}{suffix}", value.value)
-                    if suffix
-                    else integer_literal(value.value)
-                )
+                return c.Number(f"{value.value}{suffix}", value.value)
         if type_.base == "float" and isinstance(value.value, float) and value.text[-1:] in "fF":
             return value
         if type_.base == "double" and isinstance(value.value, float) and value.text[-1:].isdigit():
             return value
     plain = c.Type(type_.base, type_.pointers)
     return value if isinstance(value, c.Cast) and value.type == plain else c.Cast(plain, value)
+
+
+def split_arguments(text: str) -> list[str]:
+    """Template arguments, or others between commas, each in the usual spacing."""
+    return [squeeze_tokens(part) for part in split_at(",", lex(text)) if part]

@@ -298,7 +298,7 @@ def test_what_pocl_tells_of_itself_is_told_for_it() -> None:
         target_of("opencl", replace(a_device(), driver=driver))
         for driver in ("OpenCL 3.0 PoCL 5", "OpenCL 3.0 other")
     ]
-    found = [decide_source(text, "", "opencl", own=one) for one in targets]
+    found = [decide_source(text, "", "opencl", target=one) for one in targets]
     assert ["told" in str(one) for one in found] == [True, False]
 
 
@@ -321,7 +321,7 @@ int a = TARGET_CUDA_ARCH;  // __CUDA_ARCH__
 #pragma unroll
 """
     )
-    before = decide_source(f"#define N 4\n{text}", "", "cuda", own=target_of("cuda", device))
+    before = decide_source(f"#define N 4\n{text}", "", "cuda", target=target_of("cuda", device))
     assert str(decide_source(f"#define N 4\n{found}", "", "cuda")).split() == str(before).split()
 
 

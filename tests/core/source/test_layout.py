@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.source.lex import WIDTH
-from tunesmith.source.printing import print_statements
+from tunesmith.source.printing import WIDTH, print_statements
 from tunesmith.source.snippets import parse_snippet
 
 

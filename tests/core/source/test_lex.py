@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.source.lex import (
-    blank_elements,
-    find_directives,
-    join_spliced_lines,
-    lex,
-    split_at,
-    without_comments,
-)
+from tunesmith.source.lex import lex, split_at
+from tunesmith.source.text import blank_elements, find_directives, join_spliced_lines, without_comments
 
 SOUP = st.lists(
     st.sampled_from(

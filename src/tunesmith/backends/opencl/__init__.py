@@ -30,8 +30,8 @@ from tunesmith.base.text import digest_of, strip_controls, truncate_text
 from tunesmith.problem.device import OPENCL, Clock, Device, Limits, Resources
 from tunesmith.problem.problem import Kernel, element_type
 from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
-from tunesmith.source.lex import without_comments
 from tunesmith.source.preprocess import Predefined, opencl_of
+from tunesmith.source.text import without_comments
 
 # Where the extensions are not known, a source is read with all that it asks for and without any.
 _OF_DEVICE = re.compile(r"cl_\w+|__IMAGE_SUPPORT__|__opencl_c_\w+")

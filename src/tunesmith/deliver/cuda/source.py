@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tunesmith.problem.template import plain_name
-from tunesmith.source.lex import Directive, blank_elements, find_directives, first_word
+from tunesmith.source.text import Directive, blank_elements, find_directives, first_word
 
 _SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
 _LINE = re.compile(r"(\d+)(?:\s+\"([^\"\n]*)\")?")

@@ -55,7 +55,7 @@ from tunesmith.run.figures import Figure
 from tunesmith.run.report import BoundReport, Report, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.state import State
-from tunesmith.source.lex import CPP
+from tunesmith.source.text import CPP
 
 # What the page of a run shows beside its report: the kernels' texts, and what was said with models.
 MOST_KERNELS = 4

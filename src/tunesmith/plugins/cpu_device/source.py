@@ -10,7 +10,7 @@ from itertools import chain
 
 from tunesmith.backends import port
 from tunesmith.source.effects import NotAssembly, sections_of
-from tunesmith.source.lex import blank_elements
+from tunesmith.source.text import blank_elements
 
 # Inline assembly of NVIDIA's, as C++ that does the same on the host; what is not known is named.
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -24,8 +24,7 @@ from tunesmith.problem.vetting.device_words import (
     split_word_set,
 )
 from tunesmith.problem.vetting.words import kept_by
-from tunesmith.source.lex import CPP, Token, first_word, join_spliced_lines, lay_out_tokens, lex
-from tunesmith.source.lex import find_directives as each_directive
+from tunesmith.source.lex import Token, lay_out_tokens, lex
 from tunesmith.source.macros import Macro, read_macro
 from tunesmith.source.preprocess import (
     ABSENT,
@@ -36,6 +35,8 @@ from tunesmith.source.preprocess import (
     decide_conditions,
     opencl_of,
 )
+from tunesmith.source.text import CPP, first_word, join_spliced_lines
+from tunesmith.source.text import find_directives as each_directive
 from tunesmith.source.tree import Unreadable
 
 _DIRECTIVES = split_word_set("define undef if ifdef ifndef elif else endif pragma error warning line include")
@@ -84,12 +85,12 @@ def decide_source(
     language: str,
     headers: tuple[tuple[str, str], ...] = (),
     flags: tuple[str, ...] = (),
-    own: Predefined | None = None,
+    target: Predefined | None = None,
 ) -> str | Refusal:
     """`headers` are the user's, as included -> text. What is decided already comes back as it is."""
     if not languages.find_language(language).is_c_family:
         return source
-    known = own if own is not None else target_of(language, None, flags=flags)
+    known = target if target is not None else target_of(language, None, flags=flags)
     user, words = user_words(original, tuple(text for _, text in headers)), language_words(language)
     moved: list[tuple[int, int]] = []
 
@@ -120,12 +121,12 @@ def decide_source(
     return text
 
 
-def settled_text(text: str, own: Predefined) -> str:
+def settled_text(text: str, target: Predefined) -> str:
     """A template as it leaves for other programs: it asks for its own parameters and macros. What it asks of
     a compiler are macros of its own by then, with the values that were judged."""
     lines = list(each_directive(text))
     taken = {_leading_name(line.rest) for line in lines if line.word in ("define", "undef")}
-    values = {name.partition("(")[0]: (name, value) for name, value in own.macros}
+    values = {name.partition("(")[0]: (name, value) for name, value in target.macros}
     used: dict[str, str] = {}
 
     def renamed(word: re.Match[str]) -> str:
@@ -136,22 +137,16 @@ def settled_text(text: str, own: Predefined) -> str:
         return used[name]
 
     done, pieces = 0, list[str]()
-    for start, end in (
-        *((d.start, d.end) for d in lines if d.word in ("pragma", "include")),
-        (len(text),) * 2,
-    ):
+    kept = ((line.start, line.end) for line in lines if line.word in ("pragma", "include"))
+    for start, end in (*kept, (len(text),) * 2):
         parts = [(part.lastgroup, part[0]) for part in CPP.finditer(text[done:start])]
         pieces += [_WORDS.sub(renamed, part) if kind == "code" else part for kind, part in parts]
         pieces.append(text[start:end])
         done = end
-    known = [
-        (new, values[name][0].removeprefix(name), values[name][1])
-        for name, new in used.items()
-        if name in values
-    ]
-    defined = [f"#define {new}{takes} {value}\n" for new, takes, value in known]
+    known = [(new, name, *values[name]) for name, new in used.items() if name in values]
+    defined = [f"#define {new}{head.removeprefix(name)} {value}\n" for new, name, head, value in known]
     defined += [
-        f"#define {n} {v}\n" for n, v in own.macros if "__has_builtin" in used and n.startswith("TUNE")
+        f"#define {n} {v}\n" for n, v in target.macros if "__has_builtin" in used and n.startswith("TUNE")
     ]
     return "".join([*defined, *pieces])
 
@@ -282,10 +277,8 @@ def _directive_fault(
         allowed = user.includes | words.headers
         if not _NAMED.fullmatch(rest) or rest not in allowed:
             have = ", ".join(sorted(allowed)) or "none"
-            return (
-                "include",
-                f"#include {rest[:80]} is not among the original's and others that may be, which are: {have}",
-            )
+            fault = f"#include {rest[:80]} is not among the original's and others that may be"
+            return "include", f"{fault}, which are: {have}"
     elif word == "pragma":
         said = " ".join(rest.split())
         if not words.pragmas.fullmatch(said) and said not in user.pragmas:

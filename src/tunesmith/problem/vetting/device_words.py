@@ -163,13 +163,10 @@ _PRAGMA = re.compile(
     rf"|OPENCL\s+EXTENSION\s+(?:{_EXTENSIONS})\s*:\s*(?:enable|disable)"
     r"|(?:OPENCL|STDC)\s+FP_CONTRACT\s+(?:ON|OFF|DEFAULT)"
 )
-_HEADERS = frozenset(
-    f"<{name}>"
-    for name in split_word_set(
-        "cuda_fp16.h cuda_bf16.h cuda_fp8.h mma.h cuda_pipeline.h cuda_pipeline_primitives.h "
-        "cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/memcpy_async.h "
-        "cooperative_groups/scan.h cuda/atomic cuda/barrier cuda/pipeline cuda/ptx"
-    )
+_HEADERS = split_word_set(
+    "<cuda_fp16.h> <cuda_bf16.h> <cuda_fp8.h> <mma.h> <cuda_pipeline.h> <cuda_pipeline_primitives.h> "
+    "<cooperative_groups.h> <cooperative_groups/reduce.h> <cooperative_groups/memcpy_async.h> "
+    "<cooperative_groups/scan.h> <cuda/atomic> <cuda/barrier> <cuda/pipeline> <cuda/ptx>"
 )
 NAMESPACES = split_word_set("cooperative_groups nvcuda wmma cuda std cg")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunesmith.problem.vetting.device_words import DeviceWords, HandedArrays, UserWords
@@ -62,6 +63,10 @@ _POINTERS = {"pointer_declarator", "array_declarator", "abstract_pointer_declara
 _DEEPEST = 24  # calls in calls
 _PASSES = 8
 _LAMBDA = "lambda"
+_BY_NAME = ("field_expression", "qualified_identifier", "template_function", "template_method")
+
+
+_Given = tuple[FlowValue, tuple[Place, ...], str | None]  # a value, places, or the key of a lambda
 
 
 class AddressFlow(FlowStatements):
@@ -105,10 +110,9 @@ class AddressFlow(FlowStatements):
                         self.value(one)
             self.place = part
             self._entry(name, node)
-            for own, all_of in () if self.is_c else self.functions.items():
-                if (
-                    own in self.members or own[:1] in ("", "~") or own.startswith("operator")
-                ):  # nobody names it
+            for called, all_of in () if self.is_c else self.functions.items():
+                # What nobody names.
+                if called in self.members or called[:1] in ("", "~") or called.startswith("operator"):
                     for each in all_of:
                         self._inline_call(*each, (), self.scopes[:1])
             if not self.is_stale:
@@ -120,50 +124,48 @@ class AddressFlow(FlowStatements):
                 raise refusal
 
     def _entry(self, name: str, node: Node) -> None:
-        is_kernel = name in self.kernels
         self.scopes.append({})
         for at, one in enumerate(parameters_of(node)):
-            declarator = one.child_by_field_name("declarator")
-            found = text_of(declared_name(declarator))
-            layers = self.layers(one) if self.is_c else ""
-            key = self._declare(found, one, layers)
-            if is_kernel and set(layers[1:]) & set("*s"):
-                what = "holds pointers, which are numbers there; start from an argument or an array"
-                raise self.refuse(one, what, "pointer")
-            kinds = declarator_kinds(declarator)
-            qualifiers = qualifiers_of(self.place, one)
-            gets = bool({(name, at, True), (name, at, False)} & self.handed)
-            if layers[:1] == "s":
-                inner = f"*{key}"
-                self.arrays[inner] = FlowArray(f"{found}[]", "argument" if is_kernel else "unknown")
-                self._hold(key, FlowValue(frozenset({inner})), False)
-            elif layers or (
-                not self.is_c and (kinds & _POINTERS or self._is_pointer(one, found, node, gets))
-            ):
-                is_shared = "_Noreturn" in qualifiers
-                space = "unknown" if not is_kernel else "shared" if is_shared else "argument"
-                is_read = bool({"const", "noreturn"} & qualifiers) or (name, at, True) in self.handed
-                place, holds = f"{key}[]" if self.is_c else key, content_of(layers[1:])
-                is_read, lacks = is_kernel and is_read, is_kernel and is_shared
-                self.arrays[place] = FlowArray(found, space, is_read, lacks, holds)
-                self._hold(key, FlowValue(frozenset({place}), dims=1 + layers[1:].count("[")), False)
-                if holds or text_of(declarator).count("*") > 1:
-                    inner = f"*{place}"
-                    self.arrays[inner] = FlowArray(f"{found}[]", space, False)
-                    self._hold(inner, FlowValue(frozenset({inner})), False)
-            else:
-                if is_kernel and gets:
-                    raise self.refuse(one, "takes the address of an array for a value; declare a pointer")
-                for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
-                    if member in self.pointer_members:
-                        inner = f"{key}.{member}"
-                        self.arrays[inner] = FlowArray(
-                            f"{found}.{member}", "argument" if is_kernel else "unknown"
-                        )
-                        self._hold(inner, FlowValue(frozenset({inner})), False)
+            self._enter_parameter(name, node, at, one)
         self.returning = self.layers(node) if self.is_c else ""
         self._body(node)
         self.scopes.pop()
+
+    def _enter_parameter(self, name: str, node: Node, at: int, one: Node) -> None:
+        is_kernel = name in self.kernels
+        declarator = one.child_by_field_name("declarator")
+        found = text_of(declared_name(declarator))
+        layers = self.layers(one) if self.is_c else ""
+        key = self._declare(found, one, layers)
+        if is_kernel and set(layers[1:]) & set("*s"):
+            what = "holds pointers, which are numbers there; start from an argument or an array"
+            raise self.refuse(one, what, "pointer")
+        space = "argument" if is_kernel else "unknown"
+        is_pointer = layers or (not self.is_c and declarator_kinds(declarator) & _POINTERS)
+        gets = bool({(name, at, True), (name, at, False)} & self.handed)
+        if layers[:1] == "s":
+            self._point_to(key, f"*{key}", FlowArray(f"{found}[]", space))
+        elif is_pointer or (not self.is_c and self._is_pointer(one, found, node, gets)):
+            qualifiers = qualifiers_of(self.place, one)
+            is_shared = is_kernel and "_Noreturn" in qualifiers
+            space = "shared" if is_shared else space
+            is_read = bool({"const", "noreturn"} & qualifiers) or (name, at, True) in self.handed
+            place, holds = f"{key}[]" if self.is_c else key, content_of(layers[1:])
+            array = FlowArray(found, space, is_kernel and is_read, is_shared, holds)
+            self._point_to(key, place, array, dims=1 + layers[1:].count("["))
+            if holds or text_of(declarator).count("*") > 1:
+                self._point_to(f"*{place}", f"*{place}", FlowArray(f"{found}[]", space))
+        elif is_kernel and gets:
+            raise self.refuse(one, "takes the address of an array for a value; declare a pointer")
+        else:
+            for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
+                if member in self.pointer_members:
+                    inner = f"{key}.{member}"
+                    self._point_to(inner, inner, FlowArray(f"{found}.{member}", space))
+
+    def _point_to(self, key: str, place: str, array: FlowArray, dims: int = 1) -> None:
+        self.arrays[place] = array
+        self._hold(key, FlowValue(frozenset({place}), dims=dims), False)
 
     def _is_pointer(self, parameter: Node, name: str, function: Node, gets_array: bool) -> bool:
         """By a name for the type, or where a template leaves it open by its use."""
@@ -202,13 +204,8 @@ class AddressFlow(FlowStatements):
         arguments = arguments_of(node)
         is_cast = called is None or called.type in SIMPLE or name in CASTS or name == "__builtin_astype"
         if called is None or (is_cast and not self.is_c):
-            values = [self.value(one) for one in arguments]
-            found = join_all(values)
-            return (
-                FlowValue(found.arrays, found.shift, found.is_low, found.is_moved)
-                if found.dims > 1
-                else found
-            )
+            found = join_all([self.value(one) for one in arguments])
+            return replace(found, dims=1) if found.dims > 1 else found
         if called.type == "identifier" and (key := self.lookup(name)) is not None and key in self.lambdas:
             return self._run_lambda(key, arguments)
         owner = called.child_by_field_name("argument") if called.type == "field_expression" else None
@@ -217,26 +214,18 @@ class AddressFlow(FlowStatements):
             if holder.arrays and not self.is_c:
                 self._hold("", holder, True)
             found = self._call(name, arguments)
-            return (
-                found
-                if not found.is_plain or name not in self.members
-                else join_all([self.value(a) for a in arguments])
-            )
+            if not found.is_plain or name not in self.members:
+                return found
+            return join_all([self.value(argument) for argument in arguments])
         if holder.arrays:
             self._touch(holder)
-        if called.type not in (
-            "field_expression",
-            "qualified_identifier",
-            "template_function",
-            "template_method",
-        ):
+        if called.type not in _BY_NAME:
             is_own = called.type != "identifier" or name in self.numbers or self.lookup(name) is not None
             if is_own and "operator()" in self.functions:
                 return self._call("operator()", arguments)
             if is_own and any(self.value(one).arrays for one in arguments):
-                raise self.refuse(
-                    node, "hands a pointer to what cannot be followed; call a function by its name"
-                )
+                what = "hands a pointer to what cannot be followed; call a function by its name"
+                raise self.refuse(node, what)
         return self._built_in(name, arguments, node, owner is not None)
 
     def _template_call(self, node: Node) -> FlowValue | None:
@@ -271,11 +260,8 @@ class AddressFlow(FlowStatements):
         fitting = [one for one in all_of if len(parameters_of(one[1])) >= len(arguments)]
         return join_all([self._inline_call(*one, arguments, self.scopes[:1]) for one in fitting or all_of])
 
-    def _inline_call(
-        self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
-    ) -> FlowValue:
-        parameters = parameters_of(node)
-        given: list[tuple[FlowValue, tuple[Place, ...], str | None]] = []
+    def _read_arguments(self, parameters: Sequence[Node], arguments: Sequence[Node]) -> list[_Given]:
+        given: list[_Given] = []
         for at, one in enumerate(parameters):
             if at >= len(arguments):
                 given.append((PLAIN, (), None))
@@ -288,9 +274,9 @@ class AddressFlow(FlowStatements):
             if argument.type == "lambda_expression":
                 key = f"{_LAMBDA}@{argument.start_byte}"
                 self.lambdas[key] = (self.place, argument, list(self.scopes))
-            if key is None and argument.type == "identifier" and (own := text_of(argument)) in self.functions:
-                key = f"{_LAMBDA}@{own}"
-                self.lambdas[key] = (*self.functions[own][0], self.scopes[:1])
+            if key is None and argument.type == "identifier" and text_of(argument) in self.functions:
+                key = f"{_LAMBDA}@{text_of(argument)}"
+                self.lambdas[key] = (*self.functions[text_of(argument)][0], self.scopes[:1])
             if key in self.lambdas:
                 given.append((PLAIN, (), key))
             elif _is_reference(one):
@@ -301,6 +287,13 @@ class AddressFlow(FlowStatements):
                 if self.is_c:
                     value = self._converted(value, self.layers(one), argument, argument)
                 given.append((value, (), None))
+        return given
+
+    def _inline_call(
+        self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
+    ) -> FlowValue:
+        parameters = parameters_of(node)
+        given = self._read_arguments(parameters, arguments)
         memo = (node.id, tuple(given), len(self.control) if any(p for _, p, _ in given) else -1)
         if memo in self.known:
             found, written, filled = self.known[memo]
@@ -322,22 +315,7 @@ class AddressFlow(FlowStatements):
         self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
         self.active.append(memo)
         earlier_unset, earlier = frozenset(self.unset), frozenset(self.written)
-        for one in (
-            syntax_nodes(captures) if (captures := node.child_by_field_name("captures")) is not None else ()
-        ):
-            if one.type == "lambda_capture_initializer" and len(one.named_children) > 1:
-                value = self.value(one.named_children[-1])
-                self._store(self._declare(text_of(one.named_children[0]), one), value, one)
-        for one, (value, places, key) in zip(parameters, given, strict=True):
-            name = declared_name(one.child_by_field_name("declarator"))
-            own = text_of(name) or member_name(one.child_by_field_name("declarator"))
-            own = self._declare(own, one, self.layers(one) if self.is_c else "")
-            if key is not None:
-                self.lambdas[own] = self.lambdas[key]
-            elif places:
-                self.aliases[own] = places
-            else:
-                self._store(own, value, one)
+        self._bind_arguments(node, parameters, given)
         self._body(node)
         found = join_all(self.returned)
         self.active.pop()
@@ -346,6 +324,23 @@ class AddressFlow(FlowStatements):
         if memo in self.asked and self.results.get(memo, PLAIN) != found:
             self.results[memo], self.is_stale = join_values(self.results.get(memo, PLAIN), found), True
         return found
+
+    def _bind_arguments(self, node: Node, parameters: Sequence[Node], given: Sequence[_Given]) -> None:
+        captures = node.child_by_field_name("captures")
+        for one in syntax_nodes(captures) if captures is not None else ():
+            if one.type == "lambda_capture_initializer" and len(one.named_children) > 1:
+                value = self.value(one.named_children[-1])
+                self._store(self._declare(text_of(one.named_children[0]), one), value, one)
+        for one, (value, places, key) in zip(parameters, given, strict=True):
+            declarator = one.child_by_field_name("declarator")
+            name = text_of(declared_name(declarator)) or member_name(declarator)
+            inner = self._declare(name, one, self.layers(one) if self.is_c else "")
+            if key is not None:
+                self.lambdas[inner] = self.lambdas[key]
+            elif places:
+                self.aliases[inner] = places
+            else:
+                self._store(inner, value, one)
 
     def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> FlowValue:
         first = _WRITE_FIRST.fullmatch(name)
@@ -395,7 +390,8 @@ class AddressFlow(FlowStatements):
         if any(not value.is_plain for value in (*values, *kept)):
             places = [self._places(one) for one in outputs]
             words = self.place.words(node.start_byte, node.end_byte)
-            flow = AsmFlow(words, kept, values, self._asm_write, self._touch, self._is_shared)
+            texts = [word.text for word in words]
+            flow = AsmFlow(texts, kept, values, self._asm_write, self._touch, self._is_shared)
             found = flow.run(node, self.refuse)
             for targets, value in zip(places, found, strict=True):
                 for place in targets:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tunesmith.problem.vetting.device_words import Refusal
+from tunesmith.problem.vetting.device_words import Refusal, split_word_set
 from tunesmith.problem.vetting.flow_memory import PLAIN, WIDEST_SHARED, FlowValue, combine_values, join_all
-from tunesmith.source.lex import Token
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -16,29 +15,10 @@ if TYPE_CHECKING:
 _REGISTER = re.compile(r"%\d+|%?%?[A-Za-z_$][\w$]*")
 _INSTRUCTION = re.compile(r"\s*(?:@!?(%?%?[\w$\[\]]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_WRITE = frozenset({"st", "red", "atom", "cp", "stmatrix", "multimem"})
-_ACCESS = _WRITE | frozenset(
-    [
-        "ld",
-        "ldu",
-        "ldmatrix",
-        "mbarrier",
-        "prefetch",
-        "prefetchu",
-        "tensormap",
-        "discard",
-        "applypriority",
-        "wgmma",
-        "mma",
-        "wmma",
-        "tcgen05",
-        "fence",
-        "bar",
-        "barrier",
-        "griddepcontrol",
-        "membar",
-        "clusterlaunchcontrol",
-    ]
+_WRITE = split_word_set("st red atom cp stmatrix multimem")
+_ACCESS = _WRITE | split_word_set(
+    "ld ldu ldmatrix mbarrier prefetch prefetchu tensormap discard applypriority wgmma mma wmma tcgen05 "
+    "fence bar barrier griddepcontrol membar clusterlaunchcontrol"
 )
 _SAME = frozenset({"mov", "cvta", "cvt", "mapa"})
 _ARITHMETIC = {"add": "+", "sub": "-", "and": "&", "shr": ">>", "rem": "%", "div": "/", "shl": "<<"}
@@ -48,7 +28,7 @@ ADVICE = "; pass it in brackets, as an address"
 class AsmFlow:
     def __init__(
         self,
-        words: Sequence[Token],
+        texts: Sequence[str],
         outputs: Sequence[FlowValue],
         inputs: Sequence[FlowValue],
         write: Callable[[FlowValue, Node], None],
@@ -57,9 +37,8 @@ class AsmFlow:
     ) -> None:
         self.write, self.touch, self.is_shared = write, touch, is_shared
         self.outputs = len(outputs)
-        texts = [token.text for token in words]
         end = next((at for at, text in enumerate(texts) if at > 1 and text in (":", "::")), len(texts))
-        code = "".join(word.text[1:-1] for word in words[:end] if word.kind == "string")
+        code = "".join(text[1:-1] for text in texts[:end] if text.endswith(('"', "'")))
         code = code.replace("\\n", "\n").replace("\\t", " ").replace("\\r", "\n")
         code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL)
         named = re.findall(r"\[ (\w+) \] \"", " ".join(texts[end:]))
@@ -72,29 +51,21 @@ class AsmFlow:
         for line in re.split(r"[;\n]|[{}](?=\s*(?:\.reg|@|[a-z]+[.\s]|$))", self.code):
             found = _INSTRUCTION.fullmatch(line.rstrip())
             if found is not None:
-                self._follow_instruction(
-                    found[1], found[2].partition(".")[0], found[2], found[3], node, refuse
-                )
+                self._follow_instruction(found, node, refuse)
         return [self.held.get(f"%{at}", PLAIN) for at in range(self.outputs)]
 
     def _of(self, text: str) -> FlowValue:
         return join_all([self.held.get(name, PLAIN) for name in _REGISTER.findall(text)])
 
     def _follow_instruction(
-        self,
-        guard: str | None,
-        stem: str,
-        opcode: str,
-        rest: str,
-        node: Node,
-        refuse: Callable[[Node, str], Refusal],
+        self, found: re.Match[str], node: Node, refuse: Callable[[Node, str], Refusal]
     ) -> None:
+        guard, opcode, rest = found.groups()
+        stem = opcode.partition(".")[0]
         if guard and self.held.get(guard, PLAIN).arrays:
             raise refuse(node, "decides by an address in assembler")
         places = [self._of(inside) for inside in _BRACKETS.findall(rest)]
-        plain = [
-            part.strip() for part in _BRACKETS.sub(" ", rest).replace("{", " ").replace("}", " ").split(",")
-        ]
+        plain = [part.strip() for part in re.sub(r"[{}]", " ", _BRACKETS.sub(" ", rest)).split(",")]
         if stem in _ACCESS:
             others = [value for part in plain if not (value := self._of(part)).is_plain]
             if any(not self.is_shared(value) for value in others):
@@ -115,15 +86,11 @@ class AsmFlow:
             return
         if stem in ("setp", "set", "testp", "isspacep"):
             raise refuse(node, "decides by an address in assembler")
-        given = [value for value in values[1:] if not value.is_plain]
-        value = join_all(given)
+        value = join_all(values[1:])
         if stem in _ARITHMETIC and len(values) == 3:
-            number = re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+", plain[2])
+            by = int(plain[2], 0) if re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+", plain[2]) else None
             width = WIDEST_SHARED if self.is_shared(value) else 16
-            mixed = combine_values(
-                _ARITHMETIC[stem], values[1], values[2], int(plain[2], 0) if number else None, width
-            )
-            if mixed is None:
+            if (mixed := combine_values(_ARITHMETIC[stem], values[1], values[2], by, width)) is None:
                 raise refuse(node, "is the distance between two arrays in assembler")
             value = mixed
         elif stem not in _SAME:

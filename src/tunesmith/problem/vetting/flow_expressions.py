@@ -6,9 +6,10 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tunesmith.problem.vetting.device_words import DeviceWords, Refusal, Rule, UserWords, split_word_set
+from tunesmith.problem.vetting.device_words import Refusal, Rule, split_word_set
 from tunesmith.problem.vetting.flow_memory import (
     LOW,
     NOTHING,
@@ -62,14 +63,12 @@ _LEAVES = split_word_set(
 class FlowExpressions(FlowMemory):
     """Handlers by the kind of node: `_on_` and its name."""
 
-    def __init__(
-        self, parts: Sequence[tuple[GrammarText, Node]], words: DeviceWords, user: UserWords, is_c: bool
-    ) -> None:
-        super().__init__(parts, words, user, is_c)
-        self.asks_numbers = False
-        self.handlers: dict[str, Callable[[Node], FlowValue]] = {
-            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
-        }
+    asks_numbers = False
+
+    @cached_property
+    def _handlers_by_kind(self) -> dict[str, Callable[[Node], FlowValue]]:
+        names = (name for name in dir(self) if name.startswith("_on_"))
+        return {name.removeprefix("_on_"): getattr(self, name) for name in names}
 
     def begin(self) -> None:
         super().begin()
@@ -89,7 +88,7 @@ class FlowExpressions(FlowMemory):
         kind = node.type
         if kind in READ_APART and not self.is_c and (called := self._template_call(node)) is not None:
             return called
-        handler = self.handlers.get(kind)
+        handler = self._handlers_by_kind.get(kind)
         if handler is not None:
             return handler(node)
         if kind in _LEAVES:
@@ -211,8 +210,8 @@ class FlowExpressions(FlowMemory):
 
     def _join_overload(self, sign: str, found: FlowValue, *operands: Node) -> FlowValue:
         """Or what an operator of the unit's own gives."""
-        own = f"operator{sign}"
-        return join_all([found, self._call(own, operands)]) if own in self.functions else found
+        name = f"operator{sign}"
+        return join_all([found, self._call(name, operands)]) if name in self.functions else found
 
     def _combine_operands(
         self, sign: str, one: FlowValue, other: FlowValue, node: Node, left: Node, right: Node
@@ -309,9 +308,7 @@ class FlowExpressions(FlowMemory):
         if not pointer.arrays:
             return pointer  # a member that is an array
         if pointer.dims > 1:
-            return FlowValue(
-                pointer.arrays, pointer.shift, pointer.is_low, pointer.is_moved, pointer.dims - 1
-            )
+            return replace(pointer, dims=pointer.dims - 1)
         return self._access(pointer, node)
 
     def _on_subscript_expression(self, node: Node) -> FlowValue:
@@ -398,9 +395,8 @@ class FlowExpressions(FlowMemory):
             if pointer.arrays and self._lies_in(pointer.arrays, "variable"):
                 return tuple(f"{key}.{name}" for key in sorted(pointer.arrays - {NOTHING}))
             return (pointer,) if pointer.arrays else (f".{name}",)
-        return tuple(
-            f"{place}.{name}" if isinstance(place, str) else place for place in self._places(argument)
-        )
+        places = self._places(argument)
+        return tuple(f"{place}.{name}" if isinstance(place, str) else place for place in places)
 
     def _on_assignment_expression(self, node: Node) -> FlowValue:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -549,9 +545,9 @@ class FlowStatements(FlowExpressions):
         self.control.append(later)
         if node.type == "for_range_loop":
             inside = self._access(source, node) if source.arrays else PLAIN
-            own = self._lies_in(source.arrays, "private") or self._lies_in(source.arrays, "shared")
+            is_local = self._lies_in(source.arrays, "private") or self._lies_in(source.arrays, "shared")
             declarator = node.child_by_field_name("declarator")
-            element = inside if own else join_all([source, inside])
+            element = inside if is_local else join_all([source, inside])
             self._bind_names(declarator, node, element, place=source if source.arrays else None)
         if node.type != "do_statement":
             self._condition(node.child_by_field_name("condition"))
@@ -577,66 +573,59 @@ class FlowStatements(FlowExpressions):
         return PLAIN
 
     def _on_declaration(self, node: Node) -> FlowValue:
-        kind = node.child_by_field_name("type")
-        qualifiers = qualifiers_of(self.place, node)
-        is_shared = bool(qualifiers & {"__shared__", "_Noreturn"})
-        is_constant = bool(qualifiers & {"const", "constexpr", "__constant__", "noreturn"})
         for declarator in node.children_by_field_name("declarator"):
             value = declarator.child_by_field_name("value")
-            target = (
-                declarator.child_by_field_name("declarator")
-                if declarator.type == "init_declarator"
-                else declarator
-            )
+            is_set = declarator.type == "init_declarator"
+            target = declarator.child_by_field_name("declarator") if is_set else declarator
             if target is None:
                 continue
             if target.type == "function_declarator":
                 self._declare_vexing_parse(target, node)
-                continue
-            if target.type == "structured_binding_declarator":
+            elif target.type == "structured_binding_declarator":
                 held = self.value(value) if value is not None else PLAIN
                 for one in target.named_children:
                     self._store(self._declare(text_of(one), one), held, one)
-                continue
-            name = declared_name(target)
-            kinds = declarator_kinds(target)
-            if value is not None and value.type == "lambda_expression":
-                key = self._declare(text_of(name), target)
+            elif value is not None and value.type == "lambda_expression":
+                key = self._declare(text_of(declared_name(target)), target)
                 self.lambdas[key] = (self.place, value, list(self.scopes))
-                continue
-            if "reference_declarator" in kinds and value is not None:
+            elif value is not None and "reference_declarator" in declarator_kinds(target):
                 self._bind_names(target, node, self.value(value), value)
-                continue
-            layers = self.layers(node, target) if self.is_c else ""
-            key = self._declare(text_of(name), target, layers)
-            at_file = len(self.scopes) == 1
-            if value is not None and self.is_bare(kind) and not kinds:
-                self.unset.add(key)  # until it has its value
-            given = self._initial_value(value, kind, layers, declarator)
-            dims = len(layers) - len(layers.lstrip("[")) if self.is_c else count_dimensions(name)
-            dims += not self.is_c and text_of(kind) in self.array_types
-            if dims or (is_shared and "pointer_declarator" not in kinds):
-                space = "shared" if is_shared else "constant" if at_file else "private"
-                lacks = value is None and not at_file and (self.is_bare(kind) or (is_shared and dims > 0))
-                is_read = space == "constant"
-                self.arrays[key] = FlowArray(text_of(name), space, is_read, lacks, content_of(layers))
-                if dims:
-                    self._hold(key, FlowValue(frozenset({key}), dims=dims), False)
-                if not given.is_plain:
-                    self._hold(f"*{key}", given, True)
-                if not dims:
-                    self.aliases[key] = (FlowValue(frozenset({key})),)
-                continue
-            if value is not None:
-                if is_constant and (number := self.number(value)) is not None:
-                    self.constants[key] = number
-                self._store(key, given, node)
-                if not self.is_c and given.arrays and self.record_of(text_of(kind)) in self.members:
-                    self._hold("", given, True)
-                self._members(key, value, kind)
-            elif self.is_bare(kind) and not kinds and not at_file:
-                self.unset.add(key)
+            else:
+                self._declare_variable(node, declarator, target, value)
         return PLAIN
+
+    def _declare_variable(self, node: Node, declarator: Node, target: Node, value: Node | None) -> None:
+        kind, kinds = node.child_by_field_name("type"), declarator_kinds(target)
+        qualifiers, name = qualifiers_of(self.place, node), declared_name(target)
+        layers = self.layers(node, target) if self.is_c else ""
+        key = self._declare(text_of(name), target, layers)
+        at_file = len(self.scopes) == 1
+        if value is not None and self.is_bare(kind) and not kinds:
+            self.unset.add(key)  # until it has its value
+        given = self._initial_value(value, kind, layers, declarator)
+        dims = len(layers) - len(layers.lstrip("[")) if self.is_c else count_dimensions(name)
+        dims += not self.is_c and text_of(kind) in self.array_types
+        is_shared = bool(qualifiers & {"__shared__", "_Noreturn"})
+        if dims or (is_shared and "pointer_declarator" not in kinds):
+            space = "shared" if is_shared else "constant" if at_file else "private"
+            lacks = value is None and not at_file and (self.is_bare(kind) or (is_shared and dims > 0))
+            self.arrays[key] = FlowArray(text_of(name), space, space == "constant", lacks, content_of(layers))
+            if dims:
+                self._hold(key, FlowValue(frozenset({key}), dims=dims), False)
+            if not given.is_plain:
+                self._hold(f"*{key}", given, True)
+            if not dims:
+                self.aliases[key] = (FlowValue(frozenset({key})),)
+        elif value is not None:
+            is_constant = qualifiers & {"const", "constexpr", "__constant__", "noreturn"}
+            if is_constant and (number := self.number(value)) is not None:
+                self.constants[key] = number
+            self._store(key, given, node)
+            if not self.is_c and given.arrays and self.record_of(text_of(kind)) in self.members:
+                self._hold("", given, True)
+            self._members(key, value, kind)
+        elif self.is_bare(kind) and not kinds and not at_file:
+            self.unset.add(key)
 
     def _declare_vexing_parse(self, target: Node, node: Node) -> None:
         """`pair p(x, w);`, which the grammar takes for the declaration of a function."""

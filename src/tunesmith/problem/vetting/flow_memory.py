@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-# -- What an expression tells of addresses: of which arrays, and whether by steps, by lowest bits or by
-# more.
+# -- What an expression tells of addresses: of which arrays, and whether by steps, by lowest bits or by more.
 
 
 NUMBER = "number"  # what a pointer points to that is made of one
@@ -39,9 +38,7 @@ class FlowValue:
     """A number or a pointer. No arrays and no lowest bits: nothing of an address is in it."""
 
     arrays: frozenset[str] = frozenset()
-    shift: int | None = (
-        None  # None: a place there, some steps on; else bits of an address, shifted by so many
-    )
+    shift: int | None = None  # None: a place there, some steps on; else bits of an address, shifted so far
     is_low: bool = False  # lowest bits of an address, as far as an alignment goes, have a part in it
     is_moved: bool = False
     dims: int = 1  # of what it points to
@@ -265,21 +262,16 @@ class FlowMemory(FlowUnit):
         self._check_pointer(pointer, node)
         arrays = pointer.arrays - {NOTHING, NUMBER}
         empty = {key for key in arrays if key in self.arrays and self.arrays[key].lacks_write}
-        if (
-            empty
-            and empty == arrays
-            and not {*empty, *(key.rpartition(".")[0] for key in empty)} & self.written
-        ):
+        wholes = {*empty, *(key.rpartition(".")[0] for key in empty)}
+        if empty and empty == arrays and not wholes & self.written:
             self._refuse_unwritten(frozenset(empty), node, self._names(frozenset(empty)))
         unset = {key.partition(".")[0] for key in arrays}
         if unset and unset <= self.unset:
             self._refuse_unwritten(frozenset(unset), node, self._names(arrays))
         values = [self.held[key] for array in arrays if (key := f"*{array}") in self.held]
         self.read |= {f"*{array}" for array in arrays}
-        variables = [
-            self.held[key] for key in arrays if self.arrays[key].space == "variable" and key in self.held
-        ]
-        return join_all(values + variables) if values or variables else PLAIN
+        variables = (key for key in arrays if self.arrays[key].space == "variable")
+        return join_all(values + [self.held[key] for key in variables if key in self.held])
 
     def _refuse_unwritten(self, keys: frozenset[str], node: Node, name: str) -> None:
         what = f"reads {name} before this launch has written it, so what another left there; write it first"
@@ -303,10 +295,8 @@ class FlowMemory(FlowUnit):
             self.unset.discard(key.partition(".")[0])
             if not value.is_plain:
                 if array.space in ("argument", "shared"):
-                    what = (
-                        f"stores what is made of the address of {self._names(value.arrays)} in {array.name}"
-                    )
-                    raise self.refuse(node, f"{what}; store values of arrays alone")
+                    what = f"stores what is made of the address of {self._names(value.arrays)}"
+                    raise self.refuse(node, f"{what} in {array.name}; store values of arrays alone")
                 self._hold(key if array.space == "variable" else f"*{key}", value, True)
                 base, dot, member = key.rpartition(".")
                 if dot:

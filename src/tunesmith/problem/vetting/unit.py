@@ -55,9 +55,7 @@ class FlowUnit:
                 self._collect_types(root)
         for self.place, root in parts:
             self._collect_declarations(root)
-        wide = [
-            _WIDE_WORD.fullmatch(word) for word in {token.text for part, _ in parts for token in part.tokens}
-        ]
+        wide = map(_WIDE_WORD.fullmatch, {token.text for part, _ in parts for token in part.tokens})
         sizes = [(size_of(m[1], "opencl") or 8) * int(m[2]) if m[1] else 8 * int(m[3]) for m in wide if m]
         self.widest = min(max([16, *sizes]), _WIDEST)
 
@@ -101,8 +99,7 @@ class FlowUnit:
         return layers_of(declarator or node.child_by_field_name("declarator")) + base
 
     def _collect_declarations(self, root: Node) -> None:
-        most, parameters = 0, list[str]()
-        pending = [root]
+        most, parameters, pending = 0, list[str](), [root]
         while pending:
             node = pending.pop()
             if node.type in _NOTHING_INSIDE:
@@ -119,17 +116,7 @@ class FlowUnit:
                 case "number_literal" if node.parent and node.parent.type == "template_argument_list":
                     most = max(most, self.number(node) or 0)
                 case "type_definition" | "alias_declaration":
-                    named = node.child_by_field_name("type")
-                    base = text_of(named)
-                    if named is not None and named.type in _RECORDS:
-                        named = named.child_by_field_name("name")
-                    for declarator in node.children_by_field_name("declarator") or [node]:
-                        name = name_in(node.child_by_field_name("name") or declarator)
-                        if "*" in text_of(declarator) or "*" in base or base in self.pointer_types:
-                            self.pointer_types.add(name)
-                        if "[" in text_of(declarator) or base in self.array_types:
-                            self.array_types.add(name)
-                        self.other_names |= {name: text_of(named) or name} if name else {}
+                    self._collect_type_names(node)
                 case "type_parameter_declaration" | "optional_type_parameter_declaration":
                     self.open_types |= {text_of(one) for one in node.named_children[:1]}
                 case "goto_statement" if "goto" not in self.user.words:
@@ -143,6 +130,19 @@ class FlowUnit:
                             parameters.append(text_of(declared_name(one.child_by_field_name("declarator"))))
                             most = max(most, self.number(one.child_by_field_name("default_value")) or 0)
         self.numbers |= dict.fromkeys(parameters, most)
+
+    def _collect_type_names(self, node: Node) -> None:
+        named = node.child_by_field_name("type")
+        base = text_of(named)
+        if named is not None and named.type in _RECORDS:
+            named = named.child_by_field_name("name")
+        for declarator in node.children_by_field_name("declarator") or [node]:
+            name = name_in(node.child_by_field_name("name") or declarator)
+            if "*" in text_of(declarator) or "*" in base or base in self.pointer_types:
+                self.pointer_types.add(name)
+            if "[" in text_of(declarator) or base in self.array_types:
+                self.array_types.add(name)
+            self.other_names |= {name: text_of(named) or name} if name else {}
 
     def _record(self, node: Node, body: Node) -> None:
         outer, name = node.parent, node.child_by_field_name("name")
@@ -233,11 +233,8 @@ class FlowUnit:
                 return None if value is None else evaluate_unary(node.children[0].type, value)
             case "binary_expression":
                 one, other = self.number(inside[0]), self.number(inside[1])
-                return (
-                    None
-                    if one is None or other is None
-                    else evaluate_binary(node.children[1].type, one, other)
-                )
+                if one is not None and other is not None:
+                    return evaluate_binary(node.children[1].type, one, other)
         return None
 
     def _size(self, name: str) -> int:
@@ -324,9 +321,7 @@ def count_dimensions(name: Node | None) -> int:
 
 
 def parameters_of(function: Node) -> list[Node]:
-    declarator = (
-        function if function.child_by_field_name("parameters") is not None else _inner_declarator(function)
-    )
+    declarator: Node | None = function
     while declarator is not None and declarator.child_by_field_name("parameters") is None:
         declarator = _inner_declarator(declarator)
     listed = declarator.child_by_field_name("parameters") if declarator is not None else None
@@ -335,12 +330,9 @@ def parameters_of(function: Node) -> list[Node]:
 
 
 def qualifiers_of(place: GrammarText | None, node: Node) -> set[str]:
-    return {
-        text_of(one)
-        for one in node.children
-        if one.type in ("type_qualifier", "storage_class_specifier")
-        and (place is None or one.start_byte not in place.inserted)
-    }
+    inserted = place.inserted if place is not None else frozenset[int]()
+    words = (one for one in node.children if one.type in ("type_qualifier", "storage_class_specifier"))
+    return {text_of(one) for one in words if one.start_byte not in inserted}
 
 
 def called_name(call: Node) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from tunesmith.problem.vetting.device_words import Refusal, split_word_set
 from tunesmith.problem.vetting.words import ASSEMBLER, TokenRun
-from tunesmith.source.lex import Token, closing_angle, without_comments
+from tunesmith.source.lex import Token, closing_angle
+from tunesmith.source.text import without_comments
 from tunesmith.source.types import PRIMITIVE, is_builtin_type
 
 WAIT = "cudaGridDependencySynchronize"
@@ -59,30 +60,26 @@ class _WaitJudge(TokenRun):
         self.waiters: set[str] = set()
         more = True
         while more:
-            found = {
-                name
-                for name, known in self.bodies.items()
-                if all(self._wait(body) is not None and not self._leaves(body) for _, body in known)
-            }
+            found = {name for name, known in self.bodies.items() if all(self._is_waiter(b) for _, b in known)}
             more = found > self.waiters
             self.waiters |= found
 
+    def _is_waiter(self, body: int) -> bool:
+        return self._wait(body) is not None and not self._leaves(body)
+
     def entry(self, name: str) -> None:
-        known = [
-            (at, body)
-            for at, body in self.bodies.get(name, [])
-            if "__global__" in {token.text for token in self._head(at)}
-        ]
+        places = self.bodies.get(name, [])
+        known = [(at, body) for at, body in places if "__global__" in map(str, self._head(at))]
         if not known:
             words = f"{name} is launched with pdl = true and not defined in the template; define it there"
             raise Refusal("wait", 0, words)
         for at, body in known:
             wait = self._wait(body)
             if wait is None:
-                words = (
-                    f"{name} is launched with pdl = true and does not wait for the launch ahead of it, always"
+                words = f"{name} is launched with pdl = true and does not wait for the launch ahead of it"
+                raise Refusal(
+                    "wait", self.all[at].line, f"{words}, always and outside of any branch; {FIRST}"
                 )
-                raise Refusal("wait", self.all[at].line, f"{words} and outside of any branch; {FIRST}")
             fault = self._leaves(body) or self._touched(body, wait, set(self._arrays(at)))
             if fault is not None:
                 token, what = fault
@@ -94,8 +91,6 @@ class _WaitJudge(TokenRun):
         while first > 0 and self.text(first - 1) not in (";", "}"):
             first -= 1
         return self.all[first:at]
-
-    # -- the wait -----------------------------------------------------------------------------------
 
     def _wait(self, body: int) -> int | None:
         """Where a body waits, whatever happens before."""
@@ -139,8 +134,6 @@ class _WaitJudge(TokenRun):
                 return token, "may end"
         return None
 
-    # -- what is before it --------------------------------------------------------------------------
-
     def _arrays(self, at: int) -> Iterator[str]:
         """Parameters by which memory of others is reached."""
         end, first, depth = self.closing(at + 1), at + 2, 0
@@ -165,26 +158,22 @@ class _WaitJudge(TokenRun):
                 root = at
                 while self.text(root - 1) == "]":
                     root = self._opening(root - 1)
-                inside = self.all[at : self.closing(at)]
-                if (
-                    not self.is_word(root - 1)
-                    or self.text(root - 1) in arrays
-                    or _has_any_word(inside, arrays)
-                ):
+                is_other = self.is_word(root - 1) and self.text(root - 1) not in arrays
+                if not is_other or self._holds_any(at, arrays):
                     return token, "reads or writes an array"
             elif text == "->" or (text == "*" and self._is_unary(at)):
                 if _has_any_word(self._statement(at), arrays):
                     return token, "reads or writes an array"
             elif text == "(" and (name := self._called(at)):
-                if name not in _CASTS and _has_any_word(self.all[at : self.closing(at)], arrays):
+                if name not in _CASTS and self._holds_any(at, arrays):
                     return token, f"hands an array to {name}"
-            elif (
-                text == "{"
-                and self._is_initialiser(at)
-                and _has_any_word(self.all[at : self.closing(at)], arrays)
-            ):
+            elif text == "{" and self._is_initialiser(at) and self._holds_any(at, arrays):
                 return token, "puts an array into an object"
         return None
+
+    def _holds_any(self, at: int, arrays: set[str]) -> bool:
+        """Whether one of them stands within the bracket."""
+        return _has_any_word(self.all[at : self.closing(at)], arrays)
 
     def _spread(self, body: int, wait: int, arrays: set[str]) -> None:
         """Names that come to mean the same arrays."""
@@ -220,14 +209,9 @@ class _WaitJudge(TokenRun):
         """What stands before a parenthesis and is called; empty: nothing is."""
         before = at - 1
         if self.text(before) in (">", ">>"):
-            before = next(
-                (
-                    place - 1
-                    for place in range(before, max(before - 120, 0), -1)
-                    if self.text(place) == "<" and closing_angle(self.all, place) == at - 1
-                ),
-                before,
-            )
+            places = (place for place in range(before, max(before - 120, 0), -1) if self.text(place) == "<")
+            opens = (place for place in places if closing_angle(self.all, place) == at - 1)
+            before = next(opens, before + 1) - 1
         return self.text(before) if self.is_word(before) else ""
 
     def _is_unary(self, at: int) -> bool:
@@ -237,9 +221,7 @@ class _WaitJudge(TokenRun):
             for place in range(at - 1, -1, -1):
                 depth += {")": 1, "(": -1}.get(self.text(place), 0)
                 if not depth:
-                    inside = [
-                        token for token in self.all[place + 1 : at - 1] if token.text not in _QUALIFIERS
-                    ]
+                    inside = [t for t in self.all[place + 1 : at - 1] if t.text not in _QUALIFIERS]
                     one = inside[-1].text if inside else ""
                     is_type = one == "*" or one in PRIMITIVE or is_builtin_type(one, "cuda")
                     is_cast = is_type or (len(inside) == 1 and inside[0].kind == "word" and one[:1].isupper())

@@ -24,10 +24,9 @@ from tunesmith.source.lex import (
     MAX_WORDS,
     Token,
     closing_angle,
+    closing_bracket,
     deep_bracket,
     find_parse_obstacle,
-    first_word,
-    join_spliced_lines,
     lex,
 )
 from tunesmith.source.preprocess import PLACES, PLAIN
@@ -43,6 +42,7 @@ from tunesmith.source.reader.grammar import (
     text_of,
 )
 from tunesmith.source.reader.parse import top_level_items
+from tunesmith.source.text import first_word, join_spliced_lines
 from tunesmith.source.tree import MAX_DEPTH, Language
 from tunesmith.source.types import INTEGERS, PRIMITIVE, is_builtin_type
 
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-# -- The declarations of a file, judged: device code, defined where declared, nothing that outlives a
-# launch.
+# -- The declarations of a file, judged: device code, defined where declared, nothing that outlives a launch.
 
 
 ASSEMBLER = split_word_set("asm __asm __asm__")
@@ -80,14 +79,7 @@ class TokenRun:
 
     def closing(self, at: int) -> int:
         """The index of what closes the bracket at `at`; the end where nothing does."""
-        opens = self.text(at)
-        closes = {"(": ")", "[": "]", "{": "}"}[opens]
-        depth = 0
-        for end in range(at, len(self.all)):
-            depth += (self.all[end].text == opens) - (self.all[end].text == closes)
-            if depth == 0:
-                return end
-        return len(self.all)
+        return closing_bracket(self.all, at)
 
 
 def judge_item(
@@ -121,13 +113,12 @@ def _judge_function(
     """C's are judged by the tree."""
     name, line = head[-1] if head else "", item.all[0].line
     body = next((at for at in range(item.closing(place), len(item.all)) if item.text(at) == "{"), None)
-    has_body = body is not None
     if body is not None and item.closing(body) != len(item.all) - 1:
         words = f"{name} is followed by more in the same declaration; write a declaration of its own"
         raise Refusal("declaration", line, words)
     if {"operator", "friend"} & set(head):
         return
-    if not has_body and name not in functions and name not in user.words:
+    if body is None and name not in functions and name not in user.words:
         words = f"{name} is declared and not defined: a template calls what it defines and built-ins"
         raise Refusal("declaration", line, words)
     # A word of the user's may be a macro of a header that says so.
@@ -263,8 +254,7 @@ def _is_constant(head: Sequence[str], following: str) -> bool:
     return "const" in behind or ("__constant__" in head and "*" not in head and following in ("=", "[", "{"))
 
 
-# -- The syntax tree of a reading, judged. C may run on the host's CPU: there every node is of a known
-# kind.
+# -- The syntax tree of a reading, judged. C may run on the host's CPU: there every node is of a known kind.
 
 
 _NODES = split_word_set(
@@ -364,14 +354,12 @@ class _Tree:
     def judge(self, place: GrammarText, root: Node) -> None:
         for node in syntax_nodes(root):
             # In C++ the grammar puts in a token here and there that nobody misses: the tree around it stands.
-            shown = (
-                " ".join(place.written(node).split())[:60] if node.type == "ERROR" or node.is_missing else ""
-            )
+            is_fault = node.type == "ERROR" or node.is_missing
+            shown = " ".join(place.written(node).split())[:60] if is_fault else ""
             is_read = node.type != "ERROR" or text_of(node).startswith("[[") or not (self.is_c or shown)
             if not is_read or (node.is_missing and self.is_c):
-                raise Refusal(
-                    "declaration", place.line(node), f"`{shown}` could not be read; write it plainly"
-                )
+                words = f"`{shown}` could not be read; write it plainly"
+                raise Refusal("declaration", place.line(node), words)
             self._pointer(place, node)
             if self.is_c:
                 self._node(place, node)
@@ -382,9 +370,8 @@ class _Tree:
         line = place.line(node)
         if node.type not in _NODES:
             kind = node.type.replace("_", " ")
-            raise Refusal(
-                "declaration", line, f"`{text_of(node)[:60]}` ({kind}) is not known to be device code"
-            )
+            words = f"`{text_of(node)[:60]}` ({kind}) is not known to be device code"
+            raise Refusal("declaration", line, words)
         match node.type:
             case "function_declarator":
                 self._function(node, line)
@@ -410,15 +397,13 @@ class _Tree:
             outer = outer.parent
         shown = text_of(node)[:60]
         if inner is None or inner.type != "identifier" or outer is None:
-            raise Refusal(
-                "declaration", line, f"`{shown}` declares more than a function by its name; write it plainly"
-            )
+            words = f"`{shown}` declares more than a function by its name; write it plainly"
+            raise Refusal("declaration", line, words)
         if outer.type == "function_definition":
             return
         if outer.type != "declaration":
-            raise Refusal(
-                "pointer", line, f"`{shown}`: pointers to functions are not allowed; call them by name"
-            )
+            words = f"`{shown}`: pointers to functions are not allowed; call them by name"
+            raise Refusal("pointer", line, words)
         name = text_of(inner)
         if name not in self.functions:
             words = f"{name} is declared and not defined: a template calls what it defines and built-ins"
@@ -426,14 +411,9 @@ class _Tree:
 
     def _name(self, node: Node, line: int) -> None:
         name = text_of(node)
-        if (
-            name in self.names
-            or name in self.user.words
-            or self.words.has_reserved(name)
-            or name.startswith("__")
-        ):
+        if name in self.names or name in self.user.words or name.startswith("__"):
             return
-        if not is_builtin_type(name, "opencl"):
+        if not self.words.has_reserved(name) and not is_builtin_type(name, "opencl"):
             words = f"{name} is neither declared here nor known of OpenCL C; declare it, or leave it out"
             raise Refusal("name", line, words)
 
@@ -526,9 +506,8 @@ class UnitWords:
     def of(cls, tokens: tuple[Token, ...], handed: HandedArrays = frozenset()) -> UnitWords:
         before = ["", *(token.text for token in tokens[:-1])]
         pairs = zip(tokens, before, strict=False)  # there may be none
-        return cls(
-            tuple([t.text if said == ">>" else _generalize_token(t) for t, said in pairs]), tokens, handed
-        )
+        texts = tuple([t.text if said == ">>" else _generalize_token(t) for t, said in pairs])
+        return cls(texts, tokens, handed)
 
 
 def _generalize_token(token: Token) -> str:
@@ -605,10 +584,8 @@ class _WordJudge(TokenRun):
         return asks_numbers
 
     def _may_be_called(self, name: str) -> bool:
-        own = name in self.functions or name in _NO_CALLS or self.is_users(name)
-        return own or self.words.calls(name) or self.is_type(name) or name in _QUALIFIERS
-
-    # -- what the unit declares ---------------------------------------------------------------------
+        is_known = name in self.functions or name in _NO_CALLS or self.is_users(name)
+        return is_known or self.words.calls(name) or self.is_type(name) or name in _QUALIFIERS
 
     def _defined(self) -> frozenset[str]:
         """Names of functions with a body, members of classes included."""
@@ -616,14 +593,8 @@ class _WordJudge(TokenRun):
         for at, token in enumerate(self.all):
             if token.kind != "word" or self.text(at + 1) != "(" or token.text in _NO_CALLS:
                 continue
-            before = self.text(at - 1)
-            if not (self.is_word(at - 1) and before not in _NO_TYPES) and before not in (
-                "*",
-                "&",
-                ">",
-                "~",
-                ")",
-            ):
+            is_typed = self.is_word(at - 1) and self.text(at - 1) not in _NO_TYPES
+            if not is_typed and self.text(at - 1) not in ("*", "&", ">", "~", ")"):
                 continue
             end = self.closing(at + 1) + 1
             while self.text(end) in ("const", "noexcept", "override"):
@@ -643,10 +614,10 @@ class _WordJudge(TokenRun):
             while self.text(first) in ("*", "&", "&&"):
                 first -= 1
             if self.text(first) == ">" or (self.is_word(first) and self.text(first) not in _NO_TYPES):
-                is_type = (
-                    first == at - 1 or self.text(first) in (">", "auto") or self.is_type(self.text(first))
+                known = self.text(first) in (">", "auto", "const", "volatile") or self.is_type(
+                    self.text(first)
                 )
-                if is_type or self.text(first) in ("const", "volatile"):
+                if known or first == at - 1:
                     yield token.text
 
     def _namespace_aliases(self) -> frozenset[str]:
@@ -658,8 +629,6 @@ class _WordJudge(TokenRun):
 
     def is_users(self, name: str) -> bool:
         return name in self.user.words
-
-    # -- words --------------------------------------------------------------------------------------
 
     def _directive(self, token: Token) -> None:
         word, rest = first_word(token.text)
@@ -674,19 +643,16 @@ class _WordJudge(TokenRun):
             raise Refusal("text", token.line, f"`{token.text}` is not allowed in a template")
         following = self.all[at + 1] if at + 1 < len(self.all) else None
         if following is not None and not following.space and (token.text, following.text) in _DIGRAPHS:
-            both = token.text + following.text
-            raise Refusal(
-                "text", token.line, f"`{both}` is not allowed in a template: write the sign it stands for"
+            words = (
+                f"`{token.text}{following.text}` is not allowed in a template: write the sign it stands for"
             )
+            raise Refusal("text", token.line, words)
         if token.text == "[" and self.text(at + 1) == "[":
             self._judge_bracketed(at, token)
         if token.text == "(" and self.text(at + 1) in ("*", "&") and not self.is_word(at - 1):
             end = self.closing(at)
             between = self.all[at + 2 : end]
-            plain = all(
-                part.kind == "word" or part.text in ("[", "]", "*") or part.kind == "number"
-                for part in between
-            )
+            plain = all(part.kind in ("word", "number") or part.text in ("[", "]", "*") for part in between)
             if plain and self.text(end + 1) == "(" and len(between) < 6:
                 self._pointer_to_function(token)
         elif (
@@ -699,17 +665,15 @@ class _WordJudge(TokenRun):
 
     def _pointer_to_function(self, token: Token) -> None:
         if self.is_c or not re.search(r"\(\s*[*&][\w\s]*\)\s*\(", self.user.text):
-            raise Refusal(
-                "pointer", token.line, "pointers to functions are not allowed: call functions by name"
-            )
+            words = "pointers to functions are not allowed: call functions by name"
+            raise Refusal("pointer", token.line, words)
 
     def _judge_bracketed(self, at: int, token: Token) -> None:
         inside = [part.text for part in self.all[at + 2 : self.closing(at + 1)] if part.kind == "word"]
         strange = [name for name in inside if name not in self.words.bracketed]
         if strange and self.text(at + 2) not in ("&", "=", "]"):  # a lambda's captures
-            raise Refusal(
-                "attribute", token.line, f"[[{'::'.join(inside)}]] is not allowed in a template; leave it out"
-            )
+            words = f"[[{'::'.join(inside)}]] is not allowed in a template; leave it out"
+            raise Refusal("attribute", token.line, words)
 
     def _word(self, at: int, token: Token) -> None:
         name, line = token.text, token.line
@@ -729,9 +693,8 @@ class _WordJudge(TokenRun):
             words = f"{name} tells time or place, by which a check can be told from a timing; leave it out"
             raise Refusal("clock", line, words)
         elif name in _NEVER and not self.is_c and not self.is_users(name):
-            raise Refusal(
-                "name", line, f"{name} is {_NEVER[name]}, which device code has no need of; leave it out"
-            )
+            words = f"{name} is {_NEVER[name]}, which device code has no need of; leave it out"
+            raise Refusal("name", line, words)
         elif name == "main" and self.text(at + 1) == "(":
             raise Refusal("host", line, "main is host code; a template holds device code alone")
         elif self.text(at - 1) in (".", "->"):
@@ -767,9 +730,8 @@ class _WordJudge(TokenRun):
                     first -= 1
                 first -= 1
             outer = self.text(first)
-        is_own = (
-            name in self.functions or name in self.declared or self.is_users(name) or self.words.calls(name)
-        )
+        is_declared = name in self.functions or name in self.declared
+        is_own = is_declared or self.is_users(name) or self.words.calls(name)
         if outer:
             trusted = outer in (self.namespaces - {"std"}) or self.is_type(outer) or self.is_users(outer)
             in_std = "std" in {self.text(place) for place in range(first, at)}
@@ -793,19 +755,15 @@ class _WordJudge(TokenRun):
                 name = text.removeprefix("__").removesuffix("__")
                 if name not in self.words.attributes:
                     listed = ", ".join(sorted(self.words.attributes))
-                    raise Refusal(
-                        "attribute", line, f"__attribute__(({text})) is not allowed; those that are: {listed}"
-                    )
+                    words = f"__attribute__(({text})) is not allowed; those that are: {listed}"
+                    raise Refusal("attribute", line, words)
             depth += {"(": 1, ")": -1}.get(text, 0)
         return end
 
-    # -- assembler ----------------------------------------------------------------------------------
-
     def _judge_assembler(self, at: int, line: int) -> None:
         if self.is_c:
-            raise Refusal(
-                "assembler", line, f"{self.text(at)} is not allowed in OpenCL C: a template has no assembler"
-            )
+            words = f"{self.text(at)} is not allowed in OpenCL C: a template has no assembler"
+            raise Refusal("assembler", line, words)
         start = at + 1
         while self.text(start) in ("volatile", "__volatile__"):
             start += 1
@@ -816,9 +774,8 @@ class _WordJudge(TokenRun):
         while self._is_string(end):
             end += 1
         if self.text(end) not in (":", "::", ")"):
-            raise Refusal(
-                "assembler", line, f"asm has `{self.text(end)[:40]}` among its instructions: text alone"
-            )
+            words = f"asm has `{self.text(end)[:40]}` among its instructions: text alone"
+            raise Refusal("assembler", line, words)
         written = "".join(part.text[1:-1] for part in self.all[start + 1 : end])
         written = written.replace("\\n", "\n").replace("\\t", " ").replace("\\r", "\n")
         self._instructions(re.sub(r"//[^\n]*|/\*.*?\*/", " ", written, flags=re.DOTALL), line)
@@ -849,12 +806,8 @@ class _WordJudge(TokenRun):
                     raise Refusal("assembler", line, f"asm with `{rest.strip()[:40]}` is not understood")
             elif word[0].startswith("."):
                 if word[0][1:] not in PTX_TYPES:
-                    raise Refusal(
-                        "assembler",
-                        line,
-                        f"asm with the directive {word[0]} is not allowed: instructions alone",
-                    )
+                    words = f"asm with the directive {word[0]} is not allowed: instructions alone"
+                    raise Refusal("assembler", line, words)
             elif word[0] not in INSTRUCTIONS:
-                raise Refusal(
-                    "assembler", line, f"the instruction {word[0]} is not among those that asm may have"
-                )
+                words = f"the instruction {word[0]} is not among those that asm may have"
+                raise Refusal("assembler", line, words)

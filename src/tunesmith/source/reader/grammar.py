@@ -8,12 +8,12 @@ qualifiers they do not know go, and where each word came to stand is kept: text 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from tunesmith.source.lex import Token, closing_angle, lay_out_tokens, squeeze_tokens
+from tunesmith.source.lex import Token, closing_angle, closing_bracket, lay_out_tokens, lex, squeeze_tokens
 from tunesmith.source.tree import INDICES, Comment, Language, Unreadable
 from tunesmith.source.types import PRIMITIVE, is_builtin_type
 
@@ -79,6 +79,24 @@ class GrammarText:
         first, _, rest = text.partition("\n")
         return f"{first}\n{dedent(rest)}" if rest else first
 
+    def lay_out(self, before: Mapping[int, str], behind: Mapping[int, str]) -> str:
+        """The whole source, with these texts before and behind some of its tokens."""
+        marked = {*before, *behind}
+        tokens = (
+            replace(token, text=f"{before.get(at, '')}{token.text}{behind.get(at, '')}")
+            if at in marked
+            else token
+            for at, token in enumerate(self.tokens)
+        )
+        return lay_out_tokens(tokens)
+
+    def place_between(self, before: str, node: Node, behind: str) -> GrammarText:
+        """The words of a node within others, to be parsed anew."""
+        line = self.line(node)
+        start, end = ([replace(token, line=line) for token in lex(text)] for text in (before, behind))
+        words = self.words(node.start_byte, node.end_byte)
+        return grammar_text([*start, *words, *end], self.language, self.known)
+
     def short(self, node: Node) -> str:
         return squeeze_tokens(self.words(node.start_byte, node.end_byte))
 
@@ -86,18 +104,15 @@ class GrammarText:
         return Unreadable(f"{before}`{self.short(node)}`{after}", self.line(node))
 
     def names(self, node: Node) -> frozenset[str]:
-        words = self.words(node.start_byte, node.end_byte)
-        found = {
-            word.text
-            for at, word in enumerate(words)
-            if word.kind == "word" and not (at and words[at - 1].text in (".", "->"))
-        }
-        indices = {
-            f"{a.text}.{c.text}"
-            for a, b, c in zip(words, words[1:], words[2:], strict=False)
-            if a.text in INDICES and b.text == "."
-        }
-        return frozenset(found | indices)
+        found: set[str] = set()
+        before = first = ""  # the word before, and the one before that
+        for word in self.words(node.start_byte, node.end_byte):
+            if first in INDICES and before == ".":
+                found.add(f"{first}.{word.text}")
+            if word.kind == "word" and before not in (".", "->"):
+                found.add(word.text)
+            first, before = before, word.text
+        return frozenset(found)
 
     def is_type(self, name: str) -> bool:
         return self.known.is_type(name, self.language)
@@ -204,6 +219,8 @@ class _Writer:
         self._less: set[int] = set()
         self._cast_ends: set[int] = set()  # tokens that close a cast: what follows it is no call
         self._angle_ends: set[int | None] = set()  # tokens that close template arguments
+        self._spelled = {**dict.fromkeys(DROPPED, ""), "__restrict": "__restrict__"}
+        self._spelled |= OPENCL_WORDS if language == "opencl" else _SIGNS
         self._doubled: set[int] = set()  # tokens that close a group which must not be taken for a cast
 
     def run(self) -> GrammarText:
@@ -219,15 +236,9 @@ class _Writer:
             if at in late_alignments:
                 self._write(f"alignas({late_alignments[at]}) ")
             at = self._write_token(at, token)
-        return GrammarText(
-            "".join(self._pieces),
-            tuple(self._tokens),
-            tuple(self._starts),
-            frozenset(self._inserted),
-            frozenset(self._less),
-            self._language,
-            self._known,
-        )
+        text, inserted, less = "".join(self._pieces), frozenset(self._inserted), frozenset(self._less)
+        words, starts = tuple(self._tokens), tuple(self._starts)
+        return GrammarText(text, words, starts, inserted, less, self._language, self._known)
 
     def _write(self, text: str) -> None:
         self._pieces.append(text)
@@ -248,18 +259,12 @@ class _Writer:
             return self._write_pragma(at, text)
         if token.kind == "string":
             self._place(text if text[0] == "'" else f'"{" " * (len(text.encode()) - 2)}"')
-        elif self._language == "opencl" and text in OPENCL_WORDS:
-            self._place(OPENCL_WORDS[text])
-        elif text in _SIGNS and self._language != "opencl":
-            self._place(_SIGNS[text])
-        elif text in DROPPED:
-            self._place("")
+        elif text in self._spelled:
+            self._place(self._spelled[text])
         elif text in DROPPED_GROUPS and following == "(":
             return self._skip(at, self._group_end(at + 1))
         elif text == "__align__" and following == "(":
             self._place("alignas")
-        elif text == "__restrict":
-            self._place("__restrict__")
         elif text == "[" and following == "[":
             end = next((i for i in range(at, at + 40) if self._text(i) == "]"), at)
             if self._text(end + 1) == "]":
@@ -291,12 +296,8 @@ class _Writer:
         return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
 
     def _group_end(self, at: int) -> int:
-        depth = 0
-        for end in range(at, len(self._tokens)):
-            depth += {"(": 1, ")": -1}.get(self._text(end), 0)
-            if depth == 0:
-                return end + 1
-        return at
+        end = closing_bracket(self._tokens, at)
+        return end + 1 if end < len(self._tokens) else at
 
     def _write_pragma(self, at: int, text: str) -> int:
         """`#pragma unroll N` as an attribute of the loop: as a directive it may tear an `if` apart."""
@@ -317,11 +318,8 @@ class _Writer:
             return False
         self._cast_ends.add(end)
         words = [token.text for token in self._tokens[at + 1 : end]]
-        return (
-            words[-1] not in PRIMITIVE
-            and all(word == "::" or word.isidentifier() for word in words)
-            and (len(words) == 1 or words[1] == "::")
-        )
+        is_name = all(word == "::" or word.isidentifier() for word in words)
+        return is_name and words[-1] not in PRIMITIVE and words[1:2] in ([], ["::"])
 
     def _cast_end(self, at: int) -> int | None:
         """Where `(const uint4 *)` ends: words and stars around a type, and no function's name before it."""

@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Literal
 
 from tunesmith.source.effects import is_function
-from tunesmith.source.lex import Token, closing_angle
+from tunesmith.source.lex import Token, closing_angle, closing_bracket
 from tunesmith.source.reader.grammar import DROPPED_GROUPS
 from tunesmith.source.tree import Unreadable
 from tunesmith.source.types import size_of
 
-# -- What the words of a file declare, and where: namespaces, records and blocks, before anything is
-# parsed.
+# -- What the words of a file declare, and where: namespaces, records and blocks, before anything is parsed.
 
 
 Path = tuple[str, ...]  # named namespaces from the outside in; (): the file
@@ -28,7 +28,7 @@ _RECORDS = frozenset({"struct", "class", "union"})
 _GROUPS = DROPPED_GROUPS | {"__align__", "alignas", "decltype", "noexcept", "asm", "__asm__"}
 _DEVICE = frozenset({"__global__", "__device__", "constexpr"})
 _BEHIND_MEMBER = frozenset({";", "=", "(", "[", ",", "{"})
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_OPENERS = frozenset("([{")
 
 
 @dataclass
@@ -61,9 +61,7 @@ class FileScopes:
     inner: set[Path] = field(default_factory=set)  # inline ones, under the names that they may be given
     declared: dict[str, dict[Path, Declared]] = field(default_factory=dict)
     gone: list[tuple[int, int]] = field(default_factory=list)  # using and aliases that mean the file's own
-    places: dict[int, Path] = field(
-        default_factory=dict
-    )  # words that declare, and the namespace they do it for
+    places: dict[int, Path] = field(default_factory=dict)  # of words that declare: for which namespace
     records: dict[str, set[Path]] = field(default_factory=dict)  # and enumerations
     members: dict[str, set[str]] = field(default_factory=dict)  # of records
     opened: dict[tuple[int, Path], FileScope] = field(default_factory=dict)
@@ -166,9 +164,9 @@ def _open_scope(
     scope = FileScope("block", here.path, here, device=device)
     if qualifier:  # what is defined outside of its namespace, or of its record, sees what is in there
         for length in (len(qualifier), len(qualifier) - 1):
-            own = found.space(qualifier[:length], here, start)
-            if own is not None and (own in found.spaces or not own):
-                scope.path = own
+            space = found.space(qualifier[:length], here, start)
+            if space is not None and (space in found.spaces or not space):
+                scope.path = space
                 break
         scope.members = found.members.get(qualifier[-1], scope.members)
     return scope
@@ -205,25 +203,16 @@ def _outside_groups(head: Sequence[Token]) -> dict[str, int]:
     while at < len(head):
         text = head[at].text
         if text in _GROUPS and at + 1 < len(head) and head[at + 1].text == "(":
-            at = _group_end(head, at + 1)
+            at = closing_bracket(head, at + 1)
         elif text == "<" and at and head[at - 1].kind == "word" and (end := closing_angle(head, at)):
             at = end
-        elif text in _CLOSERS:
+        elif text in _OPENERS:
             marks.setdefault(text, at)
-            at = _group_end(head, at)
+            at = closing_bracket(head, at)
         else:
             marks.setdefault(text, at)
         at += 1
     return marks
-
-
-def _group_end(tokens: Sequence[Token], at: int) -> int:
-    opener, depth = tokens[at].text, 0
-    for end in range(at, len(tokens)):
-        depth += {opener: 1, _CLOSERS[opener]: -1}.get(tokens[end].text, 0)
-        if depth == 0:
-            return end
-    return len(tokens) - 1
 
 
 def _record_name(found: FileScopes, head: Sequence[Token], at: int, here: FileScope, start: int) -> str:
@@ -231,7 +220,7 @@ def _record_name(found: FileScopes, head: Sequence[Token], at: int, here: FileSc
         at += 1
     at += 1
     while at < len(head) and (head[at].text in _RECORDS or head[at].text in _GROUPS):
-        at = _group_end(head, at + 1) + 1 if head[at].text in _GROUPS else at + 1
+        at = closing_bracket(head, at + 1) + 1 if head[at].text in _GROUPS else at + 1
     if at >= len(head) or head[at].kind != "word":
         return ""
     if here.kind == "namespace":
@@ -262,7 +251,7 @@ def _declare_enumerators(
     words = [token.text for token in head]
     if here.kind != "namespace" or words[words.index("enum") + 1 :][:1] in (["class"], ["struct"]):
         return
-    for place in range(brace + 1, _group_end(tokens, brace)):
+    for place in range(brace + 1, closing_bracket(tokens, brace)):
         if tokens[place].kind == "word" and tokens[place - 1].text in ("{", ","):
             found.declare(tokens[place].text, here.path, place)
 
@@ -286,11 +275,11 @@ def _declare_function(
     words = _qualifier_words(head, place)
     if here.kind != "namespace" or place == at:
         return words
-    path: Path | None = here.path
-    if words:
-        path = found.space(words, here, start + place)
+    path = found.space(words, here, start + place)
     if path is not None and (path in found.spaces or not path):
-        takes = {t.text for t in head[end : _group_end(head, end) + 1]} if end < len(head) else set[str]()
+        takes = (
+            {t.text for t in head[end : closing_bracket(head, end) + 1]} if end < len(head) else set[str]()
+        )
         generic = {t.text for t in head[:at] if t.kind == "word"} - {"template", "int", "bool"}
         found.declare(head[place].text, path, start + place, frozenset(takes), bool(takes & generic))
     return words
@@ -535,15 +524,9 @@ class _Lookup:
         places = [at]
         if self.tokens[at].text == "::":
             places.append(at + 1)
-        while (
-            places[-1] + 2 < len(self.tokens)
-            and self.tokens[places[-1] + 1].text == "::"
-            and self.tokens[places[-1] + 2].kind == "word"
-        ):
+        while self._inside_chain(places[-1] + 1) and self.tokens[places[-1] + 1].text == "::":
             places.append(places[-1] + 2)
         return places
-
-    # -- a::f ---------------------------------------------------------------------------------------------
 
     def _look_up_qualified(self, at: int, chain: list[int]) -> _Use | None:
         words = ["" if self.tokens[place].text == "::" else self.tokens[place].text for place in chain]
@@ -578,8 +561,6 @@ class _Lookup:
         led = {p for s in spaces.values() for since, p in s.directives if since < at}
         return frozenset(brought or {p for p in led if p in self.scopes.declared.get(name, ())})
 
-    # -- f ------------------------------------------------------------------------------------------------
-
     def _plain(self, at: int) -> _Use | None:
         name = self.tokens[at].text
         if name not in self._inside:
@@ -610,9 +591,8 @@ class _Lookup:
         led: set[tuple[Path, Path]] = set()  # namespaces whose names are seen, and from where
         here: FileScope | None = scope
         while here is not None:
-            led |= {
-                (_common_path_prefix(here.path, path), path) for since, path in here.directives if since < at
-            }
+            used = (path for since, path in here.directives if since < at)
+            led |= {(_common_path_prefix(here.path, path), path) for path in used}
             if name in here.members and name != here.name:
                 return None
             if brought := {path for since, path in here.brought.get(name, ()) if since < at}:
@@ -650,7 +630,6 @@ def _added_namespaces(scope: FileScope) -> Iterator[Path]:
 
 
 def _common_path_prefix(one: Path, other: Path) -> Path:
-    length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
-        length += 1
-    return one[:length]
+    return tuple(
+        word for word, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    )

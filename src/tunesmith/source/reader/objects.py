@@ -14,7 +14,6 @@ import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
@@ -38,23 +37,18 @@ from tunesmith.source.types import INTEGERS, integer_literal, type_of
 
 
 _Type = Callable[[c.Expr], c.Type | None]
+Sets = tuple[c.Stmt, ...]  # statements that set something
 
 
 class Places:
     def __init__(
-        self,
-        instances: Instances,
-        types: dict[str, c.Type],
-        type_of: _Type,
-        fresh: Callable[[str], str],
+        self, instances: Instances, types: dict[str, c.Type], type_of: _Type, fresh: Callable[[str], str]
     ) -> None:
         self.parts: set[str] = set()  # variables that are several by now
         self._named: dict[tuple[str, str], str] = {}  # variable and field -> what holds it
         self._fresh = fresh
         self._flat: dict[str, c.Type] = {}  # pointers to elements -> what the source says they point to
         self._instances, self._types, self._type = instances, types, type_of
-
-    # -- pointers -------------------------------------------------------------------------------------
 
     def name(self, name: c.Name) -> c.Expr:
         known = self._flat.get(name.name)
@@ -74,9 +68,8 @@ class Places:
             return type_
         element = instance.element
         if element is None:
-            raise c.Unreadable(
-                f"'{name}' points to a {instance.name}, whose fields are of several types or lie apart"
-            )
+            fault = f"'{name}' points to a {instance.name}, whose fields are of several types or lie apart"
+            raise c.Unreadable(fault)
         done = replace(type_, base=element[0])
         self._flat[name] = c.Type(type_.base, 1, type_.const)
         self._types[name] = done
@@ -97,9 +90,9 @@ class Places:
             if instance is not None and instance.only is None:
                 first = self._all_of(value.operand, instance, line)
                 return c.Cast(cast.type, first)
-        own = self._pointed(self._type(value))
-        if own is not None and self._pointed(cast.type) is None:
-            return c.Cast(cast.type, self.flat(value, own))
+        pointed = self._pointed(self._type(value))
+        if pointed is not None and self._pointed(cast.type) is None:
+            return c.Cast(cast.type, self.flat(value, pointed))
         return cast
 
     def _all_of(self, place: c.Expr, instance: Instance, line: int) -> c.Expr:
@@ -117,10 +110,10 @@ class Places:
         base, count = element
         match pointer:
             case c.Cast(type=type_, value=value) if self._pointed(type_) is instance:
-                own = self._type(value)
-                if self._pointed(own) is instance:
+                source = self._type(value)
+                if self._pointed(source) is instance:
                     return self.flat(value, instance)
-                same = own is not None and (own.base, own.pointers) == (base, 1)
+                same = source is not None and (source.base, source.pointers) == (base, 1)
                 return value if same else c.Cast(c.Type(base, 1, type_.const), value)
             case c.Binary(op="+" | "-" as op, left=left, right=right):
                 if self._pointed(self._type(left)) is not instance:
@@ -129,8 +122,6 @@ class Places:
             case c.Unary(op="&", operand=c.Index(base=inner, index=index)):
                 return c.Binary("+", self.flat(inner, instance), _scale_index(index, count))
         return c.Cast(c.Type(base, 1), pointer)
-
-    # -- fields ---------------------------------------------------------------------------------------
 
     def field(self, place: c.Expr, instance: Instance, name: str, line: int) -> c.Expr:
         found = instance.place(name)
@@ -223,31 +214,28 @@ class Places:
             if not field.count:
                 done += self._set(left, right, field, line)
                 continue
-            done.append(
-                self.loop(
-                    0,
-                    field.count,
-                    lambda at, to=left, of=right, field=field: self._set(  # type: ignore[misc]
-                        c.Index(to, at), c.Index(of, at), field, line
-                    ),
-                    line,
-                )
-            )
+
+            def set_element(
+                at: c.Expr, to: c.Expr = left, of: c.Expr = right, field: RecordField = field
+            ) -> Sets:
+                return self._set(c.Index(to, at), c.Index(of, at), field, line)
+
+            done.append(self.loop(0, field.count, set_element, line))
         return tuple(done)
 
     def _moves(self, target: c.Expr, value: c.Expr) -> bool:
         """Whether which objects these are may change once the first field is set."""
         name = walk.root_variable(target)[0]
-        own = set() if name is None else {name, *self.names_of({name})}
+        variables = set() if name is None else {name, *self.names_of({name})}
         indices = [n.index for one in (target, value) for n in walk.nodes_in(one) if isinstance(n, c.Index)]
-        return any(walk.names_in(index) & own for index in indices)
+        return any(walk.names_in(index) & variables for index in indices)
 
     def _set(self, left: c.Expr, right: c.Expr, field: RecordField, line: int) -> tuple[c.Stmt, ...]:
         if field.inner is not None and field.is_object:
             return self.copied(left, right, field.inner, line)
         return (c.Evaluate(c.Assign("=", left, right), line=line),)
 
-    def loop(self, start: int, stop: int, body: Callable[[c.Expr], tuple[c.Stmt, ...]], line: int) -> c.Stmt:
+    def loop(self, start: int, stop: int, body: Callable[[c.Expr], Sets], line: int) -> c.Stmt:
         """The same for elements from `start` to before `stop`."""
         index = self._fresh("part")
         self._types[index] = c.Type("int")
@@ -271,11 +259,8 @@ def _offset_index(index: c.Expr, count: int) -> c.Expr:
 
 def declared_at_once(declares: tuple[c.Stmt, ...], sets: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """`float v_x; v_x = a;` as one declaration; the values name none of the variables."""
-    values = {
-        stmt.expr.target: stmt.expr.value
-        for stmt in sets
-        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign)
-    }
+    assigns = (s.expr for s in sets if isinstance(s, c.Evaluate) and isinstance(s.expr, c.Assign))
+    values = {assign.target: assign.value for assign in assigns}
     done: list[c.Stmt] = []
     for stmt in declares:
         value = values.get(c.Name(stmt.name)) if isinstance(stmt, c.Declare) else None
@@ -312,13 +297,11 @@ def _does_something(place: c.Expr) -> bool:
     return False
 
 
-# -- How objects come to be: `Q q;`, `Q q(x);`, `Q q{x, y};`, `Q q[2] = {...}`, fields of objects that are
-# made.
+# -- How objects come to be: `Q q;`, `Q q(x);`, `Q q{x, y};`, `Q q[2] = {...}`, fields of objects.
 #
-# As the language has it: a constructor that is written sets all fields in the order in which they are
-# declared,
-# by its list or by the values that stand behind them; an object without one is set field by field, what its
-# list leaves out to the value behind the field or to 0. Without a list a field without a value stays unset.
+# A constructor that is written sets all fields in the order in which they are declared, by its list or by the
+# values that stand behind them; an object without one is set field by field, what its list leaves out to the
+# value behind the field or to 0. Without a list a field without a value stays unset.
 
 
 _FEW = 8  # elements that are set one by one
@@ -326,20 +309,10 @@ Before = list[c.Stmt]  # what must be done ahead of a statement
 Items = tuple[c.Expr, ...] | None  # values of a list; None: there is none
 
 
-class ObjectReader(Protocol):
-    """Who reads expressions that objects are in."""
-
-    def type(self, expr: c.Expr) -> c.Type | None: ...
-
-    def expr(self, expr: c.Expr, before: Before, line: int) -> c.Expr: ...
-
-    def converted(self, value: c.Expr, type_: c.Type, before: Before, line: int) -> c.Expr: ...
-
-
 class Construction:
     def __init__(
         self,
-        reader: ObjectReader,
+        reader: Objects,
         instances: Instances,
         overloads: Overloads,
         places: Places,
@@ -351,8 +324,6 @@ class Construction:
         self.unset: set[str] = set()  # variables that hold what a function gives back: set by nobody else
         self.second: dict[str, c.Expr] = {}  # names of references -> the objects that they are
         self.made: set[str] = set()  # variables that are set right behind their declarations
-
-    # -- variables ------------------------------------------------------------------------------------
 
     def declared(self, stmt: c.Declare, instance: Instance, items: Items) -> tuple[c.Stmt, ...]:
         """A variable, or an array, that is made from a list; `stmt` has no value."""
@@ -375,7 +346,7 @@ class Construction:
             self._places.take_apart(stmt.name, instance, len(extents))
         before: Before = [stmt]
         count = extents[0] if extents and extents[0] is not None else 0
-        items = None if items is None else tuple(self._lower_item(item, before, stmt.line) for item in items)
+        items = None if items is None else tuple(self._reader.expr(item, before, stmt.line) for item in items)
         self._set(c.Name(stmt.name), stmt.type, count, items, before, stmt.line)
         return tuple(before)
 
@@ -395,14 +366,9 @@ class Construction:
         if instance is None or found is None:
             raise c.Unreadable(f"what the field {name} is made of is not known", line)
         field = found[0]
-        items = None if items is None else tuple(self._lower_item(item, before, line) for item in items)
+        items = None if items is None else tuple(self._reader.expr(item, before, line) for item in items)
         place = self._places.field(base, instance, name, line)
         self._set(place, field.type, field.count, items, before, line)
-
-    def _lower_item(self, item: c.Expr, before: Before, line: int) -> c.Expr:
-        return self._reader.expr(item, before, line)
-
-    # -- values ---------------------------------------------------------------------------------------
 
     def value(
         self, instance: Instance, args: tuple[c.Expr, ...], before: Before, line: int, implicit: bool = False
@@ -432,14 +398,12 @@ class Construction:
         """The value of the one field of an object without constructors."""
         items = args
         if not args and isinstance(default := self._instances.default(instance, only), c.Braces):
-            items = tuple(self._lower_item(item, before, line) for item in default.items)
+            items = tuple(self._reader.expr(item, before, line) for item in default.items)
         if only.inner is not None:
             return self.value(only.inner, items, before, line)
         value = items[0] if items else integer_literal(0)
-        own = self._instances.of(self._reader.type(value))
-        return value if own is None else self._reader.converted(value, only.type, before, line)
-
-    # -- setting what is there --------------------------------------------------------------------------
+        made = self._instances.of(self._reader.type(value))
+        return value if made is None else self._reader.converted(value, only.type, before, line)
 
     def _set(self, place: c.Expr, type_: c.Type, count: int, items: Items, before: Before, line: int) -> None:
         """`items` are read by now. None: only what happens without a list."""
@@ -456,8 +420,8 @@ class Construction:
     def _assign(self, place: c.Expr, value: c.Expr, type_: c.Type, before: Before, line: int) -> None:
         while isinstance(value, c.Braces) and value.type is None and len(value.items) <= 1:
             value = value.items[0] if value.items else integer_literal(0)
-        own = self._instances.of(self._reader.type(value))
-        value = value if own is None else self._reader.converted(value, type_, before, line)
+        made = self._instances.of(self._reader.type(value))
+        value = value if made is None else self._reader.converted(value, type_, before, line)
         before.append(c.Evaluate(c.Assign("=", place, value), line=line))
 
     def _elements(
@@ -525,10 +489,9 @@ class Construction:
             default = self._instances.default(instance, field)
             behind: Items = None
             if default is not None and not given:
-                own = default.items if isinstance(default, c.Braces) else (default,)
-                behind = tuple(
-                    self._lower_item(substitute(item, {THIS: place}), before, line) for item in own
-                )
+                items = default.items if isinstance(default, c.Braces) else (default,)
+                here = (substitute(item, {THIS: place}) for item in items)
+                behind = tuple(self._reader.expr(item, before, line) for item in here)
             if given:
                 self._next(where, field.type, field.count, given, before, line)
             else:
@@ -536,13 +499,7 @@ class Construction:
                 self._set(where, field.type, field.count, empty if behind is None else behind, before, line)
 
     def _next(
-        self,
-        place: c.Expr,
-        type_: c.Type,
-        count: int,
-        given: deque[c.Expr],
-        before: Before,
-        line: int,
+        self, place: c.Expr, type_: c.Type, count: int, given: deque[c.Expr], before: Before, line: int
     ) -> None:
         """What comes next in a list; it may leave out braces around arrays and plain objects."""
         first, instance = given[0], self._instances.of(type_)
@@ -563,15 +520,13 @@ class Construction:
 
     def _is_made_of(self, instance: Instance, value: c.Expr) -> bool:
         """Whether one value makes the object: it is one, or there are constructors."""
-        own = instance.record.name.rpartition("::")[2]
+        constructor = instance.record.name.rpartition("::")[2]
         is_one = self._instances.of(self._reader.type(value)) is instance
-        return is_one or any(method.name == own for method in instance.record.methods)
-
-    # -- second names ---------------------------------------------------------------------------------
+        return is_one or any(method.name == constructor for method in instance.record.methods)
 
     def referred(self, stmt: c.Declare, init: c.Expr, before: Before) -> tuple[c.Stmt, ...]:
         """`P &r = p[k]`: another name for an object that is a variable, or a variable for one made here."""
-        value, fresh = self._lower_item(init, before, stmt.line), replace(stmt.type, reference=False)
+        value, fresh = self._reader.expr(init, before, stmt.line), replace(stmt.type, reference=False)
         match value:
             case c.Name(name=name) if name in self._places.parts:
                 self.second[stmt.name] = value
@@ -589,13 +544,13 @@ class Construction:
 
     def _index(self, index: c.Expr, name: str, line: int) -> tuple[tuple[c.Stmt, ...], c.Expr]:
         """An index as it is now: the number, or a variable that keeps it."""
-        own = self._reader.type(index)
+        type_ = self._reader.type(index)
         if isinstance(index, c.Number):
             return (), index
-        if own is None or own.is_pointer:
+        if type_ is None or type_.is_pointer:
             raise c.Unreadable(f"'{name}' is another name for an object", line)
         kept = self._fresh(f"{name}_index")
-        self._types[kept] = c.Type(own.base, const=True)
+        self._types[kept] = c.Type(type_.base, const=True)
         return (c.Declare(self._types[kept], kept, index, line=line),), c.Name(kept)
 
     def kept(self, value: c.Expr, instance: Instance, before: Before, line: int) -> c.Expr:
@@ -612,8 +567,8 @@ class Construction:
         """Whether what a function of the file gives back is no reference."""
         made = self._overloads.made.get(call.function)
         functions = self._overloads.source.functions
-        own = [made] if made is not None else [f for f in functions if f.name == call.function]
-        return bool(own) and not any(f.result.reference for f in own)
+        called = [made] if made is not None else [f for f in functions if f.name == call.function]
+        return bool(called) and not any(f.result.reference for f in called)
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -629,15 +584,10 @@ class Objects:
         self.places = Places(self.instances, types, self.type, fresh)
         self.construction = Construction(self, self.instances, self.overloads, self.places, types, fresh)
         self.source = self.overloads.source
+        self.active = bool(self.instances)
         self._types = types
         self._names = {record.name for record in source.records}
-        self.differing = find_const_overloads(
-            source.records
-        )  # methods that ask whether their object is const
-
-    @property
-    def active(self) -> bool:
-        return bool(self.instances)
+        self.differing = find_const_overloads(source.records)  # methods that ask if their object is const
 
     def type(self, expr: c.Expr) -> c.Type | None:
         made = self.overloads.made
@@ -658,8 +608,6 @@ class Objects:
             return True
         return any(self.record(part) is not None for part in (call, *call.args))
 
-    # -- statements before calls are put in place -----------------------------------------------------
-
     def prepared(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
         """The statement with calls for all that is called by a sign; what must come before it is ahead."""
         before: list[c.Stmt] = []
@@ -674,15 +622,13 @@ class Objects:
             case c.Declare():
                 made = self._declared(stmt, before)
                 return (*before, *made)
-            case c.Evaluate(expr=c.Call(args=args, of=c.Member() as at) as one) if (
-                one.function == CONSTRUCTED
+            case c.Evaluate(expr=c.Call(function=name, args=args, of=c.Member() as at)) if (
+                name == CONSTRUCTED
             ):
                 items = args[0].items if args and isinstance(args[0], c.Braces) else None
                 self.construction.field(inside(at.base), at.field, items, before, stmt.line)
                 return tuple(before)
-            case c.For() if any(
-                isinstance(p, c.Declare) and self._is_object_declaration(p) for p in stmt.init
-            ):
+            case c.For(init=init) if any(map(self._is_object_declaration, init)):
                 first = tuple(part for one in stmt.init for part in self.prepared(one))
                 return (*first, *self.prepared(replace(stmt, init=())))
             case c.For():
@@ -701,8 +647,9 @@ class Objects:
                 done = stmt
         return (*before, done)
 
-    def _is_object_declaration(self, stmt: c.Declare) -> bool:
-        """Whether a declaration makes an object."""
+    def _is_object_declaration(self, stmt: c.Declare | c.Evaluate) -> bool:
+        if not isinstance(stmt, c.Declare):
+            return False
         type_ = self.instances.type(stmt.type)
         made = self.instances.made_by(stmt.init) if type_.base == "auto" and stmt.init is not None else None
         return made is not None or self.instances.of(type_) is not None
@@ -721,11 +668,9 @@ class Objects:
             dims = tuple([self.expr(dim, before, stmt.line) for dim in stmt.dims])
             if type_.base == "auto" and init is not None and not stmt.dims:
                 found = self.type(init)
-                if type_.reference and self.instances.of(found) is not None:
-                    assert found is not None, "it is a record"
-                    return self.construction.referred(
-                        replace(stmt, type=replace(type_, base=found.base)), init, before
-                    )
+                if found is not None and type_.reference and self.instances.of(found) is not None:
+                    named = replace(stmt, type=replace(type_, base=found.base))
+                    return self.construction.referred(named, init, before)
                 if found is not None and self.instances.named(found.base) is not None:
                     const = type_.const if not found.is_pointer else found.const
                     type_ = replace(found, const=const, reference=type_.reference, restrict=False)
@@ -750,16 +695,13 @@ class Objects:
         value = self.converted(self.expr(init, before, stmt.line), type_, before, stmt.line)
         return (replace(stmt, type=type_, init=value),)
 
-    # -- expressions ----------------------------------------------------------------------------------
-
     def expr(self, expr: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         def always(part: c.Expr) -> c.Expr:
             return self.expr(part, before, line)
 
         def sometimes(part: c.Expr) -> c.Expr:
-            return self._lower_without_objects(
-                part, "under a condition or behind a comma inside an expression", line
-            )
+            where = "under a condition or behind a comma inside an expression"
+            return self._lower_without_objects(part, where, line)
 
         match expr:
             case c.Ternary(condition=condition, yes=yes, no=no):
@@ -844,9 +786,9 @@ class Objects:
         if instance is not None:
             function, args = self.overloads.static(instance, name, call.args, self.type, line)
             return c.Call(function, args, call.template_args)
-        own = self.overloads.of_library_name(call, self.type)
-        if own:
-            return replace(call, function=own)
+        overload = self.overloads.of_library_name(call, self.type)
+        if overload:
+            return replace(call, function=overload)
         functions = [f for f in self.source.functions if f.name == call.function and not f.is_kernel]
         fitting = [f for f in functions if len(f.parameters) == len(call.args)]
         if len(fitting) == 1 and not fitting[0].template:
@@ -861,8 +803,8 @@ class Objects:
         if cast.type.is_pointer:
             same = isinstance(value, c.Cast) and value.type == cast.type
             return value if same else self.places.pointer_cast(cast, line)
-        target, own = self.instances.of(cast.type), self.record(value)
-        if target is None and own is None:
+        target, source = self.instances.of(cast.type), self.record(value)
+        if target is None and source is None:
             return value if self._is_plain_copy(cast.type, value) else cast
         if cast.type.reference:
             raise c.Unreadable("an object is cast to a reference", line)
@@ -870,8 +812,9 @@ class Objects:
 
     def _is_plain_copy(self, type_: c.Type, value: c.Expr) -> bool:
         """Whether a structure of fields alone is made from another one."""
-        own = self.type(value)
-        return own is not None and not own.pointers and own.base == type_.base and own.base in self._names
+        source = self.type(value)
+        same = source is not None and (source.base, source.pointers) == (type_.base, 0)
+        return same and type_.base in self._names
 
     def _binary(self, expr: c.Binary, left: c.Expr, right: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         if self.record(left) is None and self.record(right) is None:
@@ -900,9 +843,9 @@ class Objects:
             return self._operator(expr.op, (target, value), line)
         type_ = self.type(target)
         if instance is not None and self.record(value) is not instance:
-            own = self.overloads.operator("=", (type_, self.type(value)), lambda _type: True)
-            if own:
-                return c.Call(own, (target, value))
+            overload = self.overloads.operator("=", (type_, self.type(value)), lambda _type: True)
+            if overload:
+                return c.Call(overload, (target, value))
         if type_ is None or (instance is None and self.record(value) is None):
             return expr
         if isinstance(value, c.Braces) and value.type is None and instance is not None:
@@ -915,8 +858,6 @@ class Objects:
             return expr
         return replace(expr, yes=self._as_number(yes, before, line), no=self._as_number(no, before, line))
 
-    # -- conversions ----------------------------------------------------------------------------------
-
     def _as_number(self, value: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         instance = self.record(value)
         if instance is None:
@@ -927,30 +868,29 @@ class Objects:
         return c.Call(found, (value,))
 
     def _as_test(self, value: c.Expr, line: int) -> c.Expr:
-        return value if (own := self.record(value)) is None else self.overloads.tested(own, value, line)
+        instance = self.record(value)
+        return value if instance is None else self.overloads.tested(instance, value, line)
 
     def converted(
         self, value: c.Expr, type_: c.Type, before: list[c.Stmt], line: int, explicit: bool = False
     ) -> c.Expr:
         """The value as one of the type, by constructors and conversions."""
-        target, own = self.instances.of(type_), self.record(value)
-        if target is own or type_.is_pointer:
+        target, source = self.instances.of(type_), self.record(value)
+        if target is source or type_.is_pointer:
             return value
         if target is not None:
-            if own is not None:
-                found = self.overloads.conversion(own, target.name)
+            if source is not None:
+                found = self.overloads.conversion(source, target.name)
                 if found is not None:
                     return c.Call(found, (value,))
             return self.construction.value(target, (value,), before, line, implicit=not explicit)
-        assert own is not None
-        found = self.overloads.conversion(own, type_.base, explicit=explicit)
+        assert source is not None
+        found = self.overloads.conversion(source, type_.base, explicit=explicit)
         if found is None:
-            raise c.Unreadable(f"how a {own.name} becomes a {type_.base} is not known", line)
+            raise c.Unreadable(f"how a {source.name} becomes a {type_.base} is not known", line)
         done = c.Call(found, (value,))
         result = self.overloads.made[found].result
         return done if result.base == type_.base else c.Cast(c.Type(type_.base), done)
-
-    # -- statements after calls are put in place -------------------------------------------------------
 
     def finished(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
         """Variables of a record as those of its fields, and what is done to them as a whole."""
@@ -983,8 +923,6 @@ class Objects:
             raise c.Unreadable(f"how a {instance.name} is set here is not understood", line)
         return self.places.copied(target, value, instance, line)
 
-    # -- the whole function -----------------------------------------------------------------------------
-
     def lowered(self, function: c.Function) -> c.Function:
         """With no record left: those of one field are that field, in values and behind pointers."""
         self._check(function)
@@ -1004,11 +942,7 @@ class Objects:
         return False
 
     def _check(self, function: c.Function) -> None:
-        objects = {
-            name
-            for name, type_ in self._types.items()
-            if not type_.is_pointer and self.instances.named(type_.base) is not None
-        }
+        objects = {name for name, type_ in self._types.items() if self.instances.of(type_) is not None}
         for stmt in walk.statements_in(function.body):
             parts = [part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr)]
             for used in (used for part in parts for used in walk.expressions_in(part)):
@@ -1028,8 +962,8 @@ class Objects:
         instance = self.instances.of(replace(node.type, space=""))
         if instance is None or instance.only is None:
             return node.value
-        own, base = self.type(node.value), self.instances.value(instance.only.type.base)
-        of = "" if own is None or own.pointers else self.instances.value(own.base)
+        type_, base = self.type(node.value), self.instances.value(instance.only.type.base)
+        of = "" if type_ is None or type_.pointers else self.instances.value(type_.base)
         if of and (of == base or INTEGERS.get(of, 0) == INTEGERS.get(base)):
             return node.value
         return c.Cast(c.Type(base), node.value)

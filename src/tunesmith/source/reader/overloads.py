@@ -6,7 +6,7 @@ Where the language would weigh one conversion against another, nothing is chosen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tunesmith.source import tree as c
@@ -15,7 +15,7 @@ from tunesmith.source.effects import is_function
 from tunesmith.source.fold import fold_expr
 from tunesmith.source.reader.parse import EXPLICIT, THIS
 from tunesmith.source.reader.records import BITS, CONST, UNCLEAR, Instance, Instances
-from tunesmith.source.reader.templates import file_meaning, specialise_function
+from tunesmith.source.reader.templates import Meaning, file_meaning, specialise_function
 from tunesmith.source.types import INTEGERS
 
 _Type = Callable[[c.Expr], c.Type | None]
@@ -32,16 +32,11 @@ class Overloads:
         self._operators: dict[str, list[str]] = {}
         self._failed: dict[str, str] = {}  # operators that are not understood
         for number, operator in enumerate(source.operators):
-            template = operator.template
-            name = f"{operator.name}#{number}"
             try:
-                done = replace(
-                    specialise_function(replace(operator, template=()), meaning), template=template
-                )
+                name = self._settle_overload(operator, number, meaning)
             except c.Unreadable as trouble:
                 self._failed[operator.name] = trouble.reason
                 continue
-            self.made[name] = replace(instances.settled(done), name=name, text="")
             self._operators.setdefault(operator.name, []).append(name)
         self._library: dict[str, list[str]] = {}
         kept: list[c.Function] = []
@@ -49,11 +44,19 @@ class Overloads:
             if function.is_kernel or not is_function(function.name) or not self._takes_record(function):
                 kept.append(function)
                 continue
-            name = f"{function.name}#{number}"
-            done = specialise_function(replace(function, template=()), meaning)
-            self.made[name] = replace(instances.settled(done), name=name, text="", template=function.template)
-            self._library.setdefault(function.name, []).append(name)
+            self._library.setdefault(function.name, []).append(
+                self._settle_overload(function, number, meaning)
+            )
         self.source = replace(source, functions=tuple(kept))  # without those that bear a library's name
+
+    def _settle_overload(self, function: c.Function, number: int, meaning: Meaning) -> str:
+        """What it is called from now on."""
+        name = f"{function.name}#{number}"
+        done = replace(
+            specialise_function(replace(function, template=()), meaning), template=function.template
+        )
+        self.made[name] = replace(self._instances.settled(done), name=name, text="")
+        return name
 
     def _takes_record(self, function: c.Function) -> bool:
         names = {record.name for record in self._source.records}
@@ -61,9 +64,8 @@ class Overloads:
 
     def of_library_name(self, call: c.Call, type_of: _Type) -> str:
         """The file's own `__ldg(const bf16 *)`, where it is meant; "": the library's."""
-        names = [
-            n for n in self._library.get(call.function, ()) if self._parameter_count(n) == len(call.args)
-        ]
+        named = self._library.get(call.function, ())
+        names = [name for name in named if self._parameter_count(name) == len(call.args)]
         if not names:
             return ""
         types = [type_of(arg) for arg in call.args]
@@ -74,8 +76,6 @@ class Overloads:
 
     def _parameter_count(self, name: str) -> int:
         return len(self.made[name].parameters)
-
-    # -- methods ----------------------------------------------------------------------------------------
 
     def method(
         self, instance: Instance, name: str, args: tuple[c.Expr, ...], type_of: _Type, line: int, how: str
@@ -139,19 +139,15 @@ class Overloads:
         line: int,
         how: str = "",
     ) -> str:
-        scored: list[tuple[tuple[int, int], str]] = []
-        for name in names:
-            scores = self._argument_scores(name, [type_of(arg) for arg in args[name]])
-            if all(score >= 0 for score in scores):
-                scored.append(((min(scores, default=_SAME), sum(scores)), name))
-        if not scored and len(names) == 1:
+        types = {name: [type_of(arg) for arg in args[name]] for name in names}
+        scores = {name: self._argument_scores(name, given) for name, given in types.items()}
+        scores = {name: each for name, each in scores.items() if min(each, default=_SAME) >= 0}
+        if not scores and len(names) == 1:
             return names[0]
-        most = max((score for score, _ in scored), default=None)
-        best = [name for score, name in scored if score == most]
+        best = _closest_matches(scores)
         if len(best) > 1:
             best = self._for_either(best, what, line, how)
-        types = {name: [type_of(arg) for arg in args[name]] for _, name in scored}
-        if len(best) != 1 or self._is_beside_template(best[0], types):
+        if len(best) != 1 or self._is_beside_template(best[0], {name: types[name] for name in scores}):
             raise c.Unreadable(f"which {what} is called cannot be told from its arguments", line)
         return best[0]
 
@@ -163,21 +159,20 @@ class Overloads:
         open_ = [n for n in names if not self.made[n].parameters[0].type.const]
         if len(open_) != 1 or how != UNCLEAR:
             return open_ or names
-        bodies = [
-            walk.map_types(self.made[name].body, lambda type_: replace(type_, const=False)) for name in names
-        ]
-        if any(body != bodies[0] for body in bodies):
+        texts = (self.made[name].body for name in names)
+        first, *others = (walk.map_types(text, lambda type_: replace(type_, const=False)) for text in texts)
+        if any(body != first for body in others):
             reason = f"{what} does one thing to an object that is const and another to one that is not"
             raise c.Unreadable(reason, line)
         return open_
 
     def _is_beside_template(self, best: str, types: Mapping[str, list[c.Type | None]]) -> bool:
         """Whether it converts what a template among the others may take as it is: that would be closer."""
-        own = self._argument_scores(best, types[best])
+        scores = self._argument_scores(best, types[best])
         for name, given in types.items():
             function = self.made[name]
             generic = {parameter.name for parameter in function.template}
-            for parameter, type_, score in zip(function.parameters, given, own, strict=False):
+            for parameter, type_, score in zip(function.parameters, given, scores, strict=False):
                 if score in (_NUMBER, _MADE) and type_ is not None and parameter.type.base in generic:
                     return True
         return False
@@ -206,8 +201,6 @@ class Overloads:
             return _NUMBER
         return _MADE if self._instances.of(formal) or self._instances.of(given) else -1
 
-    # -- operators ----------------------------------------------------------------------------------------
-
     def operator(
         self, op: str, types: tuple[c.Type | None, ...], is_number: Callable[[c.Type | None], bool]
     ) -> str:
@@ -222,20 +215,15 @@ class Overloads:
         if instance is not None:
             names += self._named(instance, f"operator{op}")
         names = [name for name in names if self._parameter_count(name) == len(types)]
-        scored: list[tuple[tuple[int, int], str]] = []
-        for name in names:
-            scores = self._argument_scores(name, list(types))
-            least = min(scores)
-            if least < 0 or (least == _MADE and any(is_number(type_) for type_ in types)):
-                continue
-            scored.append(((least, sum(scores)), name))
-        if not scored:
+        worst = {-1, _MADE} if any(map(is_number, types)) else {-1}
+        scores = {name: self._argument_scores(name, list(types)) for name in names}
+        scores = {name: each for name, each in scores.items() if min(each) not in worst}
+        if not scores:
             return ""
-        most = max(score for score, _ in scored)
-        best = [name for score, name in scored if score == most]
+        best = _closest_matches(scores)
         if len(best) > 1:
             best = self._for_either(best, f"operator{op}", 0, "" if op == "[]" else UNCLEAR)
-        if len(best) != 1 or self._is_beside_template(best[0], {name: list(types) for _, name in scored}):
+        if len(best) != 1 or self._is_beside_template(best[0], {name: list(types) for name in scores}):
             raise c.Unreadable(f"which operator{op} is meant cannot be told from its operands")
         return best[0]
 
@@ -259,23 +247,16 @@ class Overloads:
             raise c.Unreadable(f"whether a {instance.name} holds as a condition is not known", line)
         return c.Call(found, (value,))
 
-    # -- constructors ---------------------------------------------------------------------------------------
-
     def constructor(
-        self,
-        instance: Instance,
-        args: tuple[c.Expr, ...],
-        type_of: _Type,
-        line: int,
-        implicit: bool = False,
+        self, instance: Instance, args: tuple[c.Expr, ...], type_of: _Type, line: int, implicit: bool = False
     ) -> tuple[str, tuple[c.Expr, ...]] | None:
         """The constructor for these arguments, with its defaults filled in; None where none is written.
 
         Unless it gives the object it takes that first. `implicit`: nobody has asked for a conversion.
         """
-        own = instance.record.name.rpartition("::")[2]
+        word = instance.record.name.rpartition("::")[2]
         given: dict[str, tuple[c.Expr, ...]] = {}
-        for name in self._named(instance, own):
+        for name in self._named(instance, word):
             function = self.made[name]
             rest = [parameter.default for parameter in function.parameters[len(args) + 1 :]]
             too_many = len(args) + 1 > len(function.parameters)
@@ -284,7 +265,7 @@ class Overloads:
             if not implicit or function.text != EXPLICIT:
                 given[name] = (c.Name(THIS), *args, *(value for value in rest if value is not None))
         if not given:
-            if args and self._named(instance, own):
+            if args and self._named(instance, word):
                 raise c.Unreadable(f"no constructor of {instance.name} takes {len(args)} arguments", line)
             return None
 
@@ -305,26 +286,24 @@ class Overloads:
         if made in self.made:
             return made
         stmt = function.body[0] if len(function.body) == 1 else None
-        if (
-            only is None
-            or only.inner is not None
-            or not isinstance(stmt, c.Evaluate)
-            or not isinstance(stmt.expr, c.Assign)
-        ):
-            return ""
-        field = c.Member(c.Name(THIS), only.name)
-        if stmt.expr.op != "=" or stmt.expr.target != field:
-            return ""
-        value = fold_expr(stmt.expr.value)
-        body = c.Return(c.Cast(c.Type(instance.name, space=BITS), value), line=stmt.line)
-        self.made[made] = replace(
-            function,
-            name=made,
-            parameters=function.parameters[1:],
-            body=(body,),
-            result=c.Type(instance.name),
-        )
+        match stmt:
+            case c.Evaluate(
+                expr=c.Assign("=", c.Member(base=c.Name(name="this"), arrow=False) as field, value)
+            ):
+                if only is None or only.inner is not None or field.field != only.name:
+                    return ""
+            case _:
+                return ""
+        body = c.Return(c.Cast(c.Type(instance.name, space=BITS), fold_expr(value)), line=stmt.line)
+        result, parameters = c.Type(instance.name), function.parameters[1:]
+        self.made[made] = replace(function, name=made, parameters=parameters, body=(body,), result=result)
         return made
+
+
+def _closest_matches(scores: Mapping[str, Sequence[int]]) -> list[str]:
+    """Those whose worst argument is the best, and of these the best in all."""
+    ranks = {name: (min(each, default=_SAME), sum(each)) for name, each in scores.items()}
+    return [name for name, rank in ranks.items() if rank == max(ranks.values())]
 
 
 def _is_number(type_: c.Type) -> bool:

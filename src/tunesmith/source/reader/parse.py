@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import fold_expr, int_value
-from tunesmith.source.lex import (
-    MAX_TEXT,
-    Token,
-    closing_angle,
-    find_parse_obstacle,
-    lay_out_tokens,
-    squeeze_tokens,
-)
+from tunesmith.source.lex import Token, closing_angle, lay_out_tokens, squeeze_tokens
 from tunesmith.source.preprocess import HeaderAsked, Predefined, Toolkit, preprocess
 from tunesmith.source.reader.grammar import GrammarText, grammar_text, known_names, syntax_nodes, syntax_tree
 from tunesmith.source.reader.names import flatten_namespaces
 from tunesmith.source.reader.statements import KERNEL_WORDS, FunctionReader, LambdaReader, parts_of
 from tunesmith.source.substitution import substitute
+from tunesmith.source.text import MAX_TEXT
 from tunesmith.source.types import canonical_type_name, integer_literal, of_type
 
 if TYPE_CHECKING:
@@ -211,18 +205,15 @@ class RecordReader:
             return
         found.methods.append(self._method(node, template, found.name))
 
-    # -- one method ---------------------------------------------------------------------------------
-
     def _method(self, node: Node, template: tuple[c.TemplateParameter, ...], record: str) -> c.Function:
-        own = record.rpartition("::")[2]
+        constructor = record.rpartition("::")[2]
         declarator = node.child_by_field_name("declarator")
         if declarator is not None and declarator.type == "operator_cast":
             type_ = self.reader.specifiers(declarator).type
-            function = self.reader.headless(
-                node, declarator.child_by_field_name("declarator"), f"operator {type_.base}", type_, template
-            )
+            inner = declarator.child_by_field_name("declarator")
+            function = self.reader.headless(node, inner, f"operator {type_.base}", type_, template)
         elif node.child_by_field_name("type") is None and declarator is not None:
-            function = self.reader.headless(node, declarator, own, c.Type("void"), template)
+            function = self.reader.headless(node, declarator, constructor, c.Type("void"), template)
             function = self._with_initialisers(function, node)
         else:
             made = self.reader.function(node, template, set(), "", operators=True)
@@ -235,13 +226,9 @@ class RecordReader:
 
     def _with_object(self, function: c.Function, node: Node, record: str) -> c.Function:
         declarator = node.child_by_field_name("declarator")
-        heads = [declarator, *(n for n in (declarator.named_children if declarator else []))]
-        const = any(
-            child.type == "type_qualifier" and child.text == b"const"
-            for head in heads
-            if head is not None and head.type.endswith("function_declarator")
-            for child in head.children
-        )
+        heads = [declarator, *declarator.named_children] if declarator is not None else []
+        behind = (n for head in heads if head.type.endswith("function_declarator") for n in head.children)
+        const = any(child.type == "type_qualifier" and child.text == b"const" for child in behind)
         this = c.Parameter(c.Type(record, const=const, reference=True), THIS)
         return replace(function, parameters=(this, *function.parameters))
 
@@ -301,14 +288,10 @@ class RecordReader:
         name = head["name"] if head is not None else record
         names = {parameter.name for parameter in template}
         is_primary = bool(args) and set(args) <= names
-        used = set(args)
-        own = tuple(parameter for parameter in template if parameter.name not in used)
-        if not is_primary:
-            words = set(re.findall(r"\w+", record))
-            own = tuple(parameter for parameter in template if parameter.name not in words)
-        return OutsideMethod(
-            name, () if is_primary else tuple(a for a in args if a), replace(function, template=own)
-        )
+        used = set(args) if is_primary else set(re.findall(r"\w+", record))
+        left = tuple(parameter for parameter in template if parameter.name not in used)
+        specialises = () if is_primary else tuple(a for a in args if a)
+        return OutsideMethod(name, specialises, replace(function, template=left))
 
 
 def with_outside(records: list[c.Record], methods: list[OutsideMethod]) -> tuple[c.Record, ...]:
@@ -316,9 +299,8 @@ def with_outside(records: list[c.Record], methods: list[OutsideMethod]) -> tuple
     done = list(records)
     for method in methods:
         for at, record in enumerate(done):
-            same = tuple(map(_canonical_spelling, record.specialises)) == tuple(
-                map(_canonical_spelling, method.specialises)
-            )
+            written = [[*map(_canonical_spelling, one.specialises)] for one in (record, method)]
+            same = written[0] == written[1]
             if record.name.rpartition("::")[2] == method.record.rpartition("::")[2] and same:
                 this = method.function.parameters[0]
                 this = replace(this, type=replace(this.type, base=record.name))
@@ -337,10 +319,11 @@ def _is_small(value: c.Expr) -> bool:
     known = int_value(fold_expr(value))
     if known is not None:
         return -(2**31) <= known < 2**31
-    parts = list(walk.nodes_in(value))
-    return not any(isinstance(part, c.Binary) and part.op == "<<" for part in parts) and not any(
-        isinstance(part, c.Number) and not -(2**15) < part.value < 2**15 for part in parts
-    )
+    for part in walk.nodes_in(value):
+        is_large = isinstance(part, c.Number) and not -(2**15) < part.value < 2**15
+        if is_large or (isinstance(part, c.Binary) and part.op == "<<"):
+            return False
+    return True
 
 
 def _is_function(node: Node) -> bool:
@@ -369,10 +352,9 @@ def _field_defaults(node: Node) -> dict[int, Node]:
 
 # -- Plain structures that a function declares for itself, as records of the file.
 #
-# template <typename T, int N> void f() {           template <typename T, int N> struct pack_of_f { T at[N];
-# };
-#     struct pack { T at[N]; };                ->   template <typename T, int N> void f() {
-#     ...                                               using pack = pack_of_f<T, N>;
+# template <typename T, int N> void f() {        template <typename T, int N> struct pack_of_f { T at[N]; };
+#     struct pack { T at[N]; };              ->  template <typename T, int N> void f() {
+#     ...                                            using pack = pack_of_f<T, N>;
 
 
 @dataclass(frozen=True)
@@ -394,14 +376,14 @@ def taken_out(
         at = [n for n, s in enumerate(body) if isinstance(s, c.Verbatim) and s.line == local.line]
         if len(at) != 1 or not _has_only_plain_fields(local.record, function):
             continue
-        own, stmt = local.record.name, body[at[0]]
-        name = f"{own}_of_{function.name}"
+        plain, stmt = local.record.name, body[at[0]]
+        name = f"{plain}_of_{function.name}"
         arguments = ", ".join(parameter.name for parameter in function.template)
         of = f"{name}<{arguments}>" if arguments else name
-        alias = c.Verbatim(f"using {own} = {of};", frozenset({own, name}), line=stmt.line)
+        alias = c.Verbatim(f"using {plain} = {of};", frozenset({plain, name}), line=stmt.line)
         body = (*body[: at[0]], alias, *body[at[0] + 1 :])
         record = replace(local.record, name=name, template=function.template)
-        text = re.sub(rf"\b{own}\b", name, local.text)
+        text = re.sub(rf"\b{plain}\b", name, local.text)
         done.append((record, f"{head} {text};".strip()))
     return replace(function, body=body), done
 
@@ -435,7 +417,7 @@ def read_source_tree(
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
         return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
-    if (fault := find_parse_obstacle(prepared.tokens)) is not None:
+    if (fault := prepared.parse_obstacle) is not None:
         return c.Source(language, (), unread=(fault,))
     try:
         flat = flatten_namespaces(prepared.tokens, language)
@@ -514,9 +496,8 @@ class _FileReader:
         pending = list(reversed(root.named_children))
         if root.type == "ERROR":  # the whole file: what is around its functions means nothing
             self._unread(root, "this could not be read")
-            pending = [
-                node for node in pending if node.type in ("function_definition", "template_declaration")
-            ]
+            kept = ("function_definition", "template_declaration")
+            pending = [node for node in pending if node.type in kept]
         while pending:
             node = pending.pop()
             match node.type:
@@ -566,9 +547,8 @@ class _FileReader:
             self._record(node, ())
             self._static_functions(node)
         self.found.preamble.append(text)
-        if node.type in RECORDS or (
-            node.type == "template_declaration" and node.named_children[-1].type in RECORDS
-        ):
+        inner = node.named_children[-1] if node.type == "template_declaration" else node
+        if inner.type in RECORDS:
             self.found.of_records.append(text)
 
     def _record(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
@@ -628,16 +608,14 @@ class _FileReader:
         start = self.place.at(node.start_byte)
         while start and starts[start - 1] == starts[start]:
             start -= 1
-        while (
-            start and tokens[start - 1].text not in (";", "{", "}") and tokens[start - 1].kind != "directive"
-        ):
+        while start and tokens[start - 1].text not in (";", "{", "}"):
+            if tokens[start - 1].kind == "directive":
+                break
             start -= 1
         while start < len(tokens) and tokens[start].kind == "directive":
             start += 1
         end = self.place.at(max(node.end_byte - 1, 0)) + 1
         return start, end
-
-    # -- what is no function ------------------------------------------------------------------------
 
     def _file_shared(self, node: Node) -> bool:
         """Shared memory declared outside of the kernels that use it."""
@@ -695,8 +673,6 @@ class _FileReader:
         if self.found.constants.setdefault(name, value) != value:
             self.found.doubtful.add(name)
 
-    # -- functions ----------------------------------------------------------------------------------
-
     def _read_prototype(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
         """What is written for some of its arguments may stand elsewhere: `template <> f<16>(...) {...}`."""
         declarators = node.children_by_field_name("declarator")
@@ -752,10 +728,8 @@ class _FileReader:
                 found = self._without_local_records(found, inner, start)
                 self.found.functions += [*self.reader.taken(), found]
         except c.Unreadable as trouble:
-            line = trouble.line or self.place.line(inner)
-            self.found.unread.append(
-                f"line {line}: {self.reader.function_name(inner)} could not be read: {trouble.reason}"
-            )
+            where = f"line {trouble.line or self.place.line(inner)}: {self.reader.function_name(inner)}"
+            self.found.unread.append(f"{where} could not be read: {trouble.reason}")
             parts = [n.type for n in syntax_nodes(node)]
             if "function_declarator" not in parts and not node.has_error:  # a constant of types
                 self.found.preamble.append(self._whole_text(node))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import fold_expr, int_value
-from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.reader.parse import THIS, read_expression
 from tunesmith.source.reader.templates import (
     Meaning,
@@ -23,7 +22,8 @@ from tunesmith.source.reader.templates import (
     template_meaning,
 )
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, of_type
+from tunesmith.source.text import identifiers_in
+from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, of_type, split_arguments
 
 # -- A record with its template arguments filled in: what its fields are, and where they lie.
 
@@ -168,18 +168,13 @@ class Instances:
                 return None if instance is None else (instance, init.args)
         return None
 
-    # -- types --------------------------------------------------------------------------------------
-
     def type(self, type_: c.Type) -> c.Type:
         base = self.text(type_.base)
         if base == type_.base:
             return type_
         found = plain_type(base, self._source.language)
         return replace(
-            type_,
-            base=found.base,
-            pointers=type_.pointers + found.pointers,
-            const=type_.const or found.const,
+            type_, base=found.base, pointers=type_.pointers + found.pointers, const=type_.const or found.const
         )
 
     def text(self, text: str) -> str:
@@ -201,7 +196,7 @@ class Instances:
         inside, behind = rest[:end], rest[end + 1 :]
         if head.strip() not in self._names:
             return text
-        args = tuple(squeeze_tokens(part) for part in split_at(",", lex(inside)) if part)
+        args = tuple(split_arguments(inside))
         settled = f"{head.strip()}<{', '.join(self._argument(a, depth) for a in self._all(head, args))}>"
         return self._member(settled, behind[2:], depth) if behind.startswith("::") else settled + behind
 
@@ -237,11 +232,9 @@ class Instances:
                 return self._settled(instance.meaning.type_text(text), depth + 1)
         return f"{owner}::{member}"
 
-    # -- instances ----------------------------------------------------------------------------------
-
     def _made(self, base: str) -> Instance | None:
         head, _, rest = base.partition("<")
-        args = tuple(squeeze_tokens(p) for p in split_at(",", lex(rest.removesuffix(">"))) if p)
+        args = tuple(split_arguments(rest.removesuffix(">")))
         found = self._chosen(head, args)
         if found is None:
             return None
@@ -252,14 +245,12 @@ class Instances:
             raise c.Unreadable(f"the structure {head} says itself how it is copied", record.line)
         meaning = template_meaning(record.template, bound, self._source)
         for name, text in record.aliases:
-            meaning = meaning.with_template(
-                {name: plain_type(self.text(meaning.type_text(text)), "cuda")}, {}
-            )
+            type_ = plain_type(self.text(meaning.type_text(text)), "cuda")
+            meaning = meaning.with_template({name: type_}, {})
         constants: dict[str, c.Expr] = {}
         for name, value in record.constants:
-            folded = fold_expr(
-                substitute(walk.map_types_in(value, meaning.type), {**meaning.values, **constants})
-            )
+            typed = walk.map_types_in(value, meaning.type)
+            folded = fold_expr(substitute(typed, {**meaning.values, **constants}))
             if isinstance(folded, c.Cast) and isinstance(folded.value, c.Number):
                 folded = of_type(folded.value, folded.type)
             if isinstance(folded, c.Number):
@@ -281,9 +272,7 @@ class Instances:
         total = instance.size
         if record.align is not None:
             asked.append((self._number(record.align, instance.meaning), 0))
-        return any(
-            not by or total is None or total % by != 0 or (start or 0) % by != 0 for by, start in asked
-        )
+        return any(not by or total is None or total % by or (start or 0) % by for by, start in asked)
 
     def _number(self, value: c.Expr, meaning: Meaning) -> int | None:
         found = self._plain_default(value, meaning)
@@ -291,9 +280,7 @@ class Instances:
 
     def _is_plain(self, record: c.Record, fields: tuple[RecordField, ...]) -> bool:
         """Fields and nothing else: left to whoever takes plain structures apart."""
-        named = any(
-            parameter.type.base == record.name for op in self._source.operators for parameter in op.parameters
-        )
+        named = any(p.type.base == record.name for op in self._source.operators for p in op.parameters)
         more = any(field.inner is not None or field.count or field.init is not None for field in fields)
         return bool(fields) and not named and not more and record.name not in self._inner
 
@@ -364,7 +351,7 @@ class Instances:
             if pattern in names:
                 if bound.setdefault(pattern, arg) != arg:
                     return None
-            elif set(lex_words(pattern)) & names:
+            elif names.intersection(identifiers_in(pattern)):
                 if _may_fit(pattern, arg, names):
                     raise c.Unreadable(f"whether {record.name} is written for {arg} is not looked for")
                 return None
@@ -372,21 +359,15 @@ class Instances:
                 return None
         return bound if set(bound) == names else None
 
-    # -- methods ------------------------------------------------------------------------------------
-
     def methods(self, instance: Instance, name: str) -> tuple[c.Function, ...]:
         """Those of a name, with the object as their first parameter unless they are static."""
-        own = name if name.startswith("operator<") else name.partition("<")[0]
-        return tuple(
-            self._method(instance, method) for method in instance.record.methods if method.name == own
-        )
+        plain = name if name.startswith("operator<") else name.partition("<")[0]
+        return tuple(self._method(instance, each) for each in instance.record.methods if each.name == plain)
 
     def _method(self, instance: Instance, method: c.Function) -> c.Function:
         fields = {field.name for field in instance.fields}
         parameters = {parameter.name for parameter in method.parameters}
-        members: dict[str, c.Expr] = {
-            name: c.Member(c.Name(THIS), name) for name in fields if name not in parameters
-        }
+        members: dict[str, c.Expr] = {name: c.Member(c.Name(THIS), name) for name in fields - parameters}
         names = {other.name for other in instance.record.methods} - {instance.record.name}
         arranged = self._order_field_inits(instance, method)
         if _keeps_this(arranged):
@@ -399,20 +380,17 @@ class Instances:
 
         body = walk.map_types(body, itself)
         parts = tuple(replace(p, type=itself(p.type)) for p in method.parameters)
-        own = {parameter.name for parameter in method.template}
+        hidden = {parameter.name for parameter in method.template}
         meaning = replace(
             instance.meaning,
-            types={name: type_ for name, type_ in instance.meaning.types.items() if name not in own},
-            values={name: value for name, value in instance.meaning.values.items() if name not in own},
+            types={name: type_ for name, type_ in instance.meaning.types.items() if name not in hidden},
+            values={name: value for name, value in instance.meaning.values.items() if name not in hidden},
         )
-        result = itself(method.result)
-        done = specialise_function(
-            replace(method, body=body, parameters=parts, result=result, template=()), meaning
-        )
-        filled = tuple(
-            replace(p, default=self._plain_default(own.default, meaning))
-            for p, own in zip(done.parameters, method.parameters, strict=True)
-        )
+        plain = replace(method, body=body, parameters=parts, result=itself(method.result), template=())
+        done = specialise_function(plain, meaning)
+        defaults = (self._plain_default(parameter.default, meaning) for parameter in method.parameters)
+        pairs = zip(done.parameters, defaults, strict=True)
+        filled = tuple(replace(parameter, default=default) for parameter, default in pairs)
         return self.settled(replace(done, parameters=filled, template=method.template))
 
     def _plain_default(self, value: c.Expr | None, meaning: Meaning) -> c.Expr | None:
@@ -484,9 +462,10 @@ def _keeps_this(body: tuple[c.Stmt, ...]) -> bool:
     plain = sum(node == c.Name("this") for node in nodes)
     for node in nodes:
         match node:
-            case c.Member(base=c.Name(name="this")) | c.Call(of=c.Name(name="this")):
-                plain -= 1
-            case c.Index(base=c.Name(name="this"), index=c.Number(value=0)):
+            case (
+                c.Member(base=c.Name(name="this")) | c.Call(of=c.Name(name="this"))
+                | c.Index(base=c.Name(name="this"), index=c.Number(value=0))
+            ):  # fmt: skip
                 plain -= 1
     return plain > 0
 
@@ -504,8 +483,8 @@ def _of_this(node: c.Expr, methods: set[str]) -> c.Expr:
 
 def _is_custom_copy(record: c.Record, method: c.Function) -> bool:
     """Whether it is a constructor or an assignment from another of the kind that does more than copy."""
-    own = record.name.rpartition("::")[2]
-    if method.name not in (own, "operator=") or len(method.parameters) < 2:
+    constructor = record.name.rpartition("::")[2]
+    if method.name not in (constructor, "operator=") or len(method.parameters) < 2:
         return False
     other, *more = method.parameters[1:]
     if other.type.base.split("<")[0] != record.name or other.type.is_pointer or method.template:
@@ -533,13 +512,9 @@ def as_list(value: c.Expr) -> c.Braces:
     return value if isinstance(value, c.Braces) and value.type is None else c.Braces((value,))
 
 
-def lex_words(text: str) -> list[str]:
-    return [token.text for token in lex(text) if token.kind == "word"]
-
-
 def _may_fit(pattern: str, arg: str, names: set[str]) -> bool:
     """Whether `vec<T, 4>` or `T *` may stand for an argument."""
-    words = [token.text for token in lex(pattern)]
+    words = re.findall(r"\w+|[^\w\s]", pattern)
     signs = [r".+" if word in names else re.escape(word) for word in words]
     return re.fullmatch(r"\s*".join(signs), arg) is not None
 
@@ -553,14 +528,11 @@ def _find_closing_angle(text: str) -> int:
     return len(text)
 
 
-# -- Methods that do one thing to an object that is const and another to one that is not: which one is
-# called.
+# -- Methods that do one thing to an object that is const and another to one that is not: which is called.
 #
-# What is const is told by the text of a function: its parameters, the object of a const method, its
-# variables.
-# Once the function is put in place, the caller's object, which may be changed, stands there. So calls are
-# marked before: `v.f()` of a const v is `v.f#const()`; where it is not told, `v.f#unclear()`, which is
-# refused.
+# The text of a function tells what is const: its parameters, the object of a const method, its variables.
+# Once it is put in place, the caller's object, which may be changed, stands there. So calls are marked:
+# `v.f()` of a const v is `v.f#const()`; where it is not told, `v.f#unclear()`, which is refused.
 
 
 CONST, UNCLEAR = "#const", "#unclear"
@@ -595,12 +567,10 @@ class _ConstMarking:
         self._arrays = {f.name for f in fields if f.is_array}
         self._types: dict[str, list[c.Type]] = {}
         for parameter in function.parameters:
-            own = self._types.setdefault(parameter.name, [])
-            own.append(parameter.type)
-            if (
-                is_lambda(function.name) and parameter.type.reference
-            ):  # what it captures is as const as it was
-                own.append(replace(parameter.type, const=not parameter.type.const))
+            types = self._types.setdefault(parameter.name, [])
+            types.append(parameter.type)
+            if is_lambda(function.name) and parameter.type.reference:  # as const as what it captures
+                types.append(replace(parameter.type, const=not parameter.type.const))
         for node in walk.nodes_in(function.body):
             if isinstance(node, c.Declare):
                 type_ = replace(node.type, pointers=node.type.pointers + (len(node.dims) or node.is_array))
@@ -667,5 +637,5 @@ def is_lambda(name: str) -> bool:
 
 def _takes_either(function: c.Function) -> bool:
     """A template whose argument may be a reference to what is const and to what is not."""
-    own = {parameter.name for parameter in function.template} | {"auto"}
-    return any(p.type.reference and not p.type.const and p.type.base in own for p in function.parameters)
+    generic = {parameter.name for parameter in function.template} | {"auto"}
+    return any(p.type.reference and not p.type.const and p.type.base in generic for p in function.parameters)

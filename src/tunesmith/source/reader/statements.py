@@ -8,19 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import NotAssembly, instruction_lines, is_function, is_pure
-from tunesmith.source.lex import Token, is_unsigned, lex, read_number
-from tunesmith.source.reader.grammar import (
-    OPENCL_SPACES,
-    GrammarText,
-    grammar_text,
-    syntax_nodes,
-    syntax_tree,
-)
+from tunesmith.source.reader.grammar import OPENCL_SPACES, GrammarText, syntax_nodes, syntax_tree
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import leaves_switch, without_break
 from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, vector_parts
@@ -128,9 +122,8 @@ class TypeReader:
             case "identifier" | "type_identifier" | "field_identifier":
                 return Declarator((node.text or b"").decode(), type_)
             case "pointer_declarator" | "abstract_pointer_declarator":
-                restrict = any(
-                    (part.text or b"").decode() in _RESTRICT for part in node.children if part != inner
-                )
+                words = {(part.text or b"").decode() for part in node.children if part != inner}
+                restrict = bool(words & _RESTRICT)
                 type_ = replace(type_, pointers=type_.pointers + 1, restrict=type_.restrict or restrict)
                 return self.declarator(inner, type_, depth + 1)
             case "reference_declarator" | "abstract_reference_declarator":
@@ -211,10 +204,9 @@ class ExpressionReader(TypeReader):
                 return self._apply_prefix(self._operator(node), self._field(node, "argument", d))
             case "update_expression":
                 op, operand = self._operator(node), node.child_by_field_name("argument")
-                is_prefix = node.children[0].type == op
-                return (
-                    c.Unary(op, self.expr(operand, d)) if is_prefix else self._apply_postfix(op, operand, d)
-                )
+                if node.children[0].type == op:
+                    return c.Unary(op, self.expr(operand, d))
+                return self._apply_postfix(op, operand, d)
             case "subscript_expression":
                 index = node.child_by_field_name("index") or _only_child(node.child_by_field_name("indices"))
                 return c.Index(self._field(node, "argument", d), self.expr(index, d))
@@ -240,18 +232,13 @@ class ExpressionReader(TypeReader):
 
     def reread(self, node: Node) -> c.Expr:
         """What the grammar took for something else, as the expression that its words are."""
-        words = self.place.words(node.start_byte, node.end_byte)
-        line = self.place.line(node)
-        before, behind = (
-            [replace(token, line=line) for token in lex(text)] for text in ("int value = ( ", ") ;")
-        )
         place = self.place
-        self.place = grammar_text([*before, *words, *behind], self.language, place.known)
+        self.place = place.place_between("int value = ( ", node, ") ;")
         try:
             tree = syntax_tree(self.place.text, self.language)
             values = [n for n in syntax_nodes(tree) if n.type == "parenthesized_expression"]
             if tree.has_error or not values:
-                raise c.Unreadable(f"`{place.short(node)}` is not understood as an expression", line)
+                raise place.trouble(node, "", " is not understood as an expression")
             return self.expr(values[0])
         finally:
             self.place = place
@@ -275,7 +262,7 @@ class ExpressionReader(TypeReader):
     def _number(self, node: Node) -> c.Expr:
         text = (node.text or b"").decode("utf-8", "replace")
         positive = text.removeprefix("-").strip()  # the grammar reads -1 as one literal
-        value = read_number(positive)
+        value = c.read_number(positive)
         if value is None:
             return self.opaque(node)
         return _negate_literal(c.Number(positive, value)) if text.startswith("-") else c.Number(text, value)
@@ -338,30 +325,21 @@ class ExpressionReader(TypeReader):
         arrow = any(child.type == "->" for child in node.children)
         return c.Member(self.expr(base, d), name, arrow)
 
-    # -- calls and casts ----------------------------------------------------------------------------
-
     def _call(self, node: Node, d: int) -> c.Expr:
-        function = node.child_by_field_name("function")
-        arguments = node.child_by_field_name("arguments")
-        if (
-            function is None
-            or arguments is None
-            or any(child.type == "kernel_call_syntax" for child in node.children)
-        ):
+        function, arguments = map(node.child_by_field_name, ("function", "arguments"))
+        is_launch = any(child.type == "kernel_call_syntax" for child in node.children)
+        if function is None or arguments is None or is_launch:
             return self.opaque(node)
         args = tuple([self.expr(a, d) for a in arguments.named_children if a.type != "comment"])
         if function.type == "parenthesized_expression" and len(args) == 1:
             inner = _only_child(function)
             if inner is not None and inner.type in ("identifier", "qualified_identifier"):
-                return self._converted(
-                    c.Type(canonical_type_name(self.place.short(inner), self.language)), args
-                )
+                return self._converted(self._named_type(inner), args)
         if function.type == "field_expression":
             return self._method_call(node, function, args, d)
         if (called := self.lambda_called(function, args)) is not None:
             return called
-        template_args: tuple[str, ...] = ()
-        name, list_text = function, ""
+        template_args, name, list_text = tuple[str, ...](), function, ""
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
             if name.type == "template_function":
                 listed = name.child_by_field_name("arguments")
@@ -372,8 +350,7 @@ class ExpressionReader(TypeReader):
                     return self.opaque(node)
                 if given and self.place.short(name).split("<")[0] in _CASTS:
                     return c.Cast(self.type_of(given[0]), args[0]) if args else self.opaque(node)
-            following = name.child_by_field_name("name")
-            if following is None:
+            if (following := name.child_by_field_name("name")) is None:
                 return self.opaque(node)
             name = following
         if name.type not in ("identifier", "primitive_type"):
@@ -407,6 +384,9 @@ class ExpressionReader(TypeReader):
         if any(child.type == "->" for child in function.children):
             of = of if of == c.Name("this") else c.Index(of, _ZERO)
         return c.Call(self.place.short(named), args, template_args, of)
+
+    def _named_type(self, node: Node) -> c.Type:
+        return c.Type(canonical_type_name(self.place.short(node), self.language))
 
     def _converted(self, type_: c.Type, args: tuple[c.Expr, ...]) -> c.Expr:
         return c.Cast(type_, args[0]) if len(args) == 1 else c.Braces(args, type_)
@@ -454,14 +434,12 @@ class ExpressionReader(TypeReader):
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is not None:
             return c.SizeOf(plain_value(self.type_of(descriptor)))
-        inner = (
-            _only_child(value) if value is not None and value.type == "parenthesized_expression" else value
-        )
-        if inner is not None and inner.type in ("identifier", "primitive_type", "type_identifier"):
-            name = self.place.short(inner)
-            if self.place.is_type(name):
-                return c.SizeOf(c.Type(canonical_type_name(name, self.language)))
-        return self.opaque(node)
+        in_brackets = value is not None and value.type == "parenthesized_expression"
+        inner = _only_child(value) if in_brackets else value
+        names = ("identifier", "primitive_type", "type_identifier")
+        if inner is None or inner.type not in names or not self.place.is_type(self.place.short(inner)):
+            return self.opaque(node)
+        return c.SizeOf(self._named_type(inner))
 
     def _compound_literal(self, node: Node, d: int) -> c.Expr:
         type_node, value = node.child_by_field_name("type"), node.child_by_field_name("value")
@@ -470,12 +448,12 @@ class ExpressionReader(TypeReader):
         if type_node.type == "type_descriptor":  # C: (float4){a, b}
             type_ = self.type_of(type_node)
         else:
-            type_ = c.Type(canonical_type_name(self.place.short(type_node), self.language))
+            type_ = self._named_type(type_node)
         return c.Braces(tuple([self.expr(item, d) for item in value.named_children]), type_)
 
 
 def _negate_literal(number: c.Number) -> c.Expr:
-    if is_unsigned(number.text):
+    if number.is_unsigned:
         return c.Unary("-", number)
     return c.Number(f"-{number.text}", -number.value)
 
@@ -552,151 +530,146 @@ def as_statements(
         return None
     if any(not output.constraint.startswith("=") for output in outputs):
         return None
-    operands = (*outputs, *inputs)
-    if len(lines) > 1:
-        return _lower_guarded_access(lines, outputs, operands, types, line)
-    return _lower_asm_instruction(lines[0], outputs, operands, types, line)
+    lowering = _AsmLowering(outputs, (*outputs, *inputs), types, line)
+    return lowering.lower_guarded_access(lines) if len(lines) > 1 else lowering.lower_instruction(lines[0])
 
 
-def _lower_guarded_access(
-    lines: Sequence[str],
-    outputs: Sequence[AsmOperand],
-    operands: Sequence[AsmOperand],
-    types: Mapping[str, c.Type],
-    line: int,
-) -> tuple[c.Stmt, ...] | None:
-    """An access under a predicate: what a load leaves out is zero."""
-    declared, tested = _PREDICATE.fullmatch(lines[0]), _TEST.fullmatch(lines[1])
-    access = _UNDER.fullmatch(lines[-1])
-    if (
-        declared is None
-        or tested is None
-        or access is None
-        or len({m[1] for m in (declared, tested, access)}) != 1
-    ):
-        return None
-    test = _find_asm_operand(tested[2], operands)
-    zeros = [_ZEROING.fullmatch(one) for one in lines[2:-1]]
-    if test is None or test.constraint not in ("r", "l") or any(zero is None for zero in zeros):
-        return None
-    named = [zero[1] for zero in zeros if zero is not None]
-    if sorted(named) != sorted(f"%{at}" for at in range(len(outputs))):
-        return None
-    inside = _lower_asm_instruction(access[2], outputs, operands, types, line)
-    set_here = {walk.root_variable(output.value)[0] for output in outputs}
-    read_there = [operand.value for operand in operands[len(outputs) :]]
-    if inside is None or any(walk.names_in(value) & set_here for value in read_there):
-        return None
-    zero = c.Number("0", 0)
-    before = tuple(c.Evaluate(c.Assign("=", out.value, zero), line=line) for out in outputs)
-    whole = _only_target(inside)
-    if len(outputs) > 1 and whole is not None:
-        before = (c.Evaluate(c.Assign("=", whole, _zero_vector(outputs)), line=line),)
-    return (*before, c.If(c.Binary("!=", test.value, zero), inside, line=line))
+@dataclass(frozen=True)
+class _AsmLowering:
+    outputs: Sequence[AsmOperand]
+    operands: Sequence[AsmOperand]  # those that are set first
+    types: Mapping[str, c.Type]
+    line: int
 
+    def _assignment(self, target: c.Expr, value: c.Expr) -> c.Evaluate:
+        return c.Evaluate(c.Assign("=", target, value), line=self.line)
 
-def _only_target(stmts: tuple[c.Stmt, ...]) -> c.Expr | None:
-    match stmts:
-        case (c.Evaluate(expr=c.Assign(target=target)),):
-            return target
-    return None
+    def lower_guarded_access(self, lines: Sequence[str]) -> tuple[c.Stmt, ...] | None:
+        """An access under a predicate: what a load leaves out is zero."""
+        declared, tested = _PREDICATE.fullmatch(lines[0]), _TEST.fullmatch(lines[1])
+        access = _UNDER.fullmatch(lines[-1])
+        if declared is None or tested is None or access is None:
+            return None
+        if not declared[1] == tested[1] == access[1]:
+            return None
+        test = self._numbered_operand(tested[2])
+        zeros = [_ZEROING.fullmatch(one) for one in lines[2:-1]]
+        if test is None or test.constraint not in ("r", "l") or any(zero is None for zero in zeros):
+            return None
+        named = [zero[1] for zero in zeros if zero is not None]
+        if sorted(named) != sorted(f"%{at}" for at in range(len(self.outputs))):
+            return None
+        inside = self.lower_instruction(access[2])
+        set_here = {walk.root_variable(output.value)[0] for output in self.outputs}
+        read_there = [operand.value for operand in self.operands[len(self.outputs) :]]
+        if inside is None or any(walk.names_in(value) & set_here for value in read_there):
+            return None
+        before = tuple(self._assignment(output.value, _ZERO) for output in self.outputs)
+        match inside:
+            case (c.Evaluate(expr=c.Assign(target=whole)),) if len(self.outputs) > 1:
+                before = (self._assignment(whole, _zero_vector(self.outputs)),)
+        return (*before, c.If(c.Binary("!=", test.value, _ZERO), inside, line=self.line))
+
+    def lower_instruction(self, text: str) -> tuple[c.Stmt, ...] | None:
+        if (found := _SHUFFLE.fullmatch(text)) is not None:
+            return self._lower_shuffle(found[1], found[2])
+        found = _ACCESS.fullmatch(text)
+        if found is None or ".relaxed" in found[2] or ".cv" in found[2]:
+            return None
+        width, kind, bits = int(found[3] or 1), found[4], int(found[5])
+        place = (_LOAD if found[1] == "ld" else _STORE).fullmatch(found[6])
+        if place is None or place["plus"]:
+            return None
+        names = [part.strip() for part in (place["several"] or place["one"]).split(",")]
+        moved = [value for name in names if (value := self._numbered_operand(name)) is not None]
+        pointer = self._numbered_operand(place["at"])
+        if not len(names) == len(moved) == len(set(names)) == width or pointer is None:
+            return None
+        register = _moved_register_type(moved, kind, bits)
+        if register is None:
+            return None
+        if found[1] == "ld":
+            in_order = names == [f"%{at}" for at in range(len(self.outputs))]
+            return self._lower_load(moved, register, pointer) if in_order else None
+        return None if self.outputs else self._lower_store(moved, register, pointer)
+
+    def _numbered_operand(self, text: str) -> AsmOperand | None:
+        number = int(text[1:]) if re.fullmatch(r"%\d+", text) else -1
+        return self.operands[number] if 0 <= number < len(self.operands) else None
+
+    def _operand_value(self, text: str) -> c.Expr | None:
+        if re.fullmatch(r"0[xX][0-9a-fA-F]+|\d+", text):
+            value = int(text, 0)
+            return c.Number(text if value < 2**31 else f"{text}u", value)
+        operand = self._numbered_operand(text)
+        return None if operand is None else operand.value
+
+    def _lower_shuffle(self, way: str, text: str) -> tuple[c.Stmt, ...] | None:
+        parts = [part.strip() for part in text.split(",")]
+        if len(parts) != 5 or parts[0] != "%0" or len(self.outputs) != 1:
+            return None
+        target, value = self.operands[0], self._numbered_operand(parts[1])
+        by, clamp, mask = map(self._operand_value, parts[2:])
+        if value is None or by is None or mask is None or not isinstance(clamp, c.Number):
+            return None
+        if value.constraint != target.constraint.lstrip("=") or value.constraint not in ("f", "r"):
+            return None
+        segment, low = divmod(int(clamp.value), 256)
+        width = 32 - segment
+        if low != (0 if way == "up" else 31) or width not in (1, 2, 4, 8, 16, 32):
+            return None
+        args = (mask, value.value, by, *(() if width == 32 else (c.Number(str(width), width),)))
+        return (self._assignment(target.value, c.Call(_NAMES[way], args)),)
+
+    def _lower_load(
+        self, values: Sequence[AsmOperand], register: str, pointer: AsmOperand
+    ) -> tuple[c.Stmt, ...]:
+        vector = _vector_type_name(register, len(values))
+        found = _dereference_as(pointer, vector, const=True)
+        if (whole := self._whole_vector(values, vector)) is not None:
+            return (self._assignment(whole, found),)
+        name = f"loaded_{self.line}"
+        pairs = zip(values, "xyzw", strict=False)
+        parts = [self._assignment(value.value, c.Member(c.Name(name), field)) for value, field in pairs]
+        return (c.Declare(c.Type(vector, const=True), name, found, line=self.line), *parts)
+
+    def _lower_store(
+        self, values: Sequence[AsmOperand], register: str, pointer: AsmOperand
+    ) -> tuple[c.Stmt, ...]:
+        vector = _vector_type_name(register, len(values))
+        made = c.Call(f"make_{vector}", tuple(value.value for value in values))
+        return (
+            self._assignment(
+                _dereference_as(pointer, vector, const=False), self._whole_vector(values, vector) or made
+            ),
+        )
+
+    def _whole_vector(self, values: Sequence[AsmOperand], vector: str) -> c.Expr | None:
+        """A single value, or the variable whose parts x, y, z, w these are, in order."""
+        first = values[0].value
+        if len(values) == 1:
+            return first
+        base = first.base if isinstance(first, c.Member) else None
+        known = self.types.get(base.name) if isinstance(base, c.Name) else None
+        if base is None or known is None or (known.base, known.pointers) != (vector, 0):
+            return None
+        parts = [c.Member(base, field) for field in "xyzw"[: len(values)]]
+        return base if [value.value for value in values] == parts else None
 
 
 def _zero_vector(outputs: Sequence[AsmOperand]) -> c.Expr:
     register = _REGISTERS[outputs[0].constraint.lstrip("=")][0]
-    zero = c.Number("0.0f", 0.0) if register == "float" else c.Number("0", 0)
+    zero = c.Number("0.0f", 0.0) if register == "float" else _ZERO
     return c.Call(f"make_{_vector_type_name(register, len(outputs))}", tuple(zero for _ in outputs))
-
-
-def _lower_asm_instruction(
-    text: str,
-    outputs: Sequence[AsmOperand],
-    operands: Sequence[AsmOperand],
-    types: Mapping[str, c.Type],
-    line: int,
-) -> tuple[c.Stmt, ...] | None:
-    if (found := _SHUFFLE.fullmatch(text)) is not None:
-        return _lower_shuffle(found[1], found[2], operands, len(outputs), line)
-    found = _ACCESS.fullmatch(text)
-    if found is None or ".relaxed" in found[2] or ".cv" in found[2]:
-        return None
-    width, kind, bits = int(found[3] or 1), found[4], int(found[5])
-    place = (_LOAD if found[1] == "ld" else _STORE).fullmatch(found[6])
-    if place is None or place["plus"]:
-        return None
-    names = [part.strip() for part in (place["several"] or place["one"]).split(",")]
-    values = [_find_asm_operand(name, operands) for name in names]
-    pointer = _find_asm_operand(place["at"], operands)
-    if len(names) != width or pointer is None or any(value is None for value in values):
-        return None
-    moved = [value for value in values if value is not None]
-    register = _moved_register_type(moved, kind, bits)
-    if register is None or len(set(names)) != width:
-        return None
-    if found[1] == "ld":
-        if len(outputs) != width or any(names[at] != f"%{at}" for at in range(width)):
-            return None
-        return _lower_load(moved, register, pointer, types, line)
-    return None if outputs else _lower_store(moved, register, pointer, types, line)
-
-
-def _find_asm_operand(text: str, operands: Sequence[AsmOperand]) -> AsmOperand | None:
-    number = int(text[1:]) if re.fullmatch(r"%\d+", text) else -1
-    return operands[number] if 0 <= number < len(operands) else None
 
 
 def _moved_register_type(values: Sequence[AsmOperand], kind: str, bits: int) -> str | None:
     """The type that moves: that of the registers, where they are as wide as what lies in memory."""
     found = {_REGISTERS.get(value.constraint.lstrip("="), ("", 0)) for value in values}
-    if len(found) != 1:
+    name, wide = found.pop() if len(found) == 1 else ("", 0)
+    if kind == "s" or wide != bits or (kind == "f" and name not in ("float", "double")):
         return None
-    name, wide = found.pop()
-    if wide != bits or (kind == "f" and name not in ("float", "double")):
-        return None
-    return name if kind != "s" else None
-
-
-def _asm_operand_value(text: str, operands: Sequence[AsmOperand]) -> c.Expr | None:
-    if re.fullmatch(r"0[xX][0-9a-fA-F]+|\d+", text):
-        value = int(text, 0)
-        return c.Number(text if value < 2**31 else f"{text}u", value)
-    operand = _find_asm_operand(text, operands)
-    return None if operand is None else operand.value
-
-
-def _lower_shuffle(
-    way: str, text: str, operands: Sequence[AsmOperand], outputs: int, line: int
-) -> tuple[c.Stmt, ...] | None:
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 5 or parts[0] != "%0" or outputs != 1:
-        return None
-    target, value = operands[0], _find_asm_operand(parts[1], operands)
-    by, clamp, mask = (_asm_operand_value(part, operands) for part in parts[2:])
-    if value is None or by is None or mask is None or not isinstance(clamp, c.Number):
-        return None
-    if value.constraint != target.constraint.lstrip("=") or value.constraint not in ("f", "r"):
-        return None
-    segment, low = divmod(int(clamp.value), 256)
-    width = 32 - segment
-    if low != (0 if way == "up" else 31) or width not in (1, 2, 4, 8, 16, 32):
-        return None
-    args = (mask, value.value, by, *(() if width == 32 else (c.Number(str(width), width),)))
-    return (c.Evaluate(c.Assign("=", target.value, c.Call(_NAMES[way], args)), line=line),)
-
-
-def _find_whole_vector(
-    values: Sequence[AsmOperand], vector: str, types: Mapping[str, c.Type]
-) -> c.Expr | None:
-    """The variable whose parts x, y, z, w these are, in order."""
-    first = values[0].value
-    base = first.base if isinstance(first, c.Member) else None
-    if not isinstance(base, c.Name) or types.get(base.name) is None:
-        return None
-    known = types[base.name]
-    if (known.base, known.pointers) != (vector, 0):
-        return None
-    parts = [c.Member(base, field) for field in "xyzw"[: len(values)]]
-    return base if [value.value for value in values] == parts else None
+    return name
 
 
 def _vector_type_name(register: str, count: int) -> str:
@@ -711,36 +684,7 @@ def _dereference_as(pointer: AsmOperand, type_: str, const: bool) -> c.Expr:
         value = value.value
     if isinstance(value, c.Call) and value.function == "__cvta_generic_to_global":
         value = value.args[0]
-    return c.Index(c.Cast(c.Type(type_, 1, const), value), c.Number("0", 0))
-
-
-def _lower_load(
-    values: Sequence[AsmOperand], register: str, pointer: AsmOperand, types: Mapping[str, c.Type], line: int
-) -> tuple[c.Stmt, ...]:
-    vector = _vector_type_name(register, len(values))
-    found = _dereference_as(pointer, vector, const=True)
-    if len(values) == 1:
-        return (c.Evaluate(c.Assign("=", values[0].value, found), line=line),)
-    whole = _find_whole_vector(values, vector, types)
-    if whole is not None:
-        return (c.Evaluate(c.Assign("=", whole, found), line=line),)
-    name = f"loaded_{line}"
-    parts = tuple(
-        c.Evaluate(c.Assign("=", value.value, c.Member(c.Name(name), field)), line=line)
-        for value, field in zip(values, "xyzw", strict=False)
-    )
-    return (c.Declare(c.Type(vector, const=True), name, found, line=line), *parts)
-
-
-def _lower_store(
-    values: Sequence[AsmOperand], register: str, pointer: AsmOperand, types: Mapping[str, c.Type], line: int
-) -> tuple[c.Stmt, ...]:
-    vector = _vector_type_name(register, len(values))
-    target = _dereference_as(pointer, vector, const=False)
-    whole = values[0].value if len(values) == 1 else _find_whole_vector(values, vector, types)
-    if whole is None:
-        whole = c.Call(f"make_{vector}", tuple(value.value for value in values))
-    return (c.Evaluate(c.Assign("=", target, whole), line=line),)
+    return c.Index(c.Cast(c.Type(type_, 1, const), value), _ZERO)
 
 
 # -- Statements from tree-sitter's nodes.
@@ -796,10 +740,8 @@ class StatementReader(ExpressionReader):
                 if _has_declaration(condition):
                     return (self._read_verbatim(node, line),)
                 body = self.block(node.child_by_field_name("body"), d)
-                test = self.expr(condition)
-                return (
-                    _unwrap_single_pass_loop(c.While(test, body, node.type == "do_statement", line=line)),
-                )
+                loop = c.While(self.expr(condition), body, node.type == "do_statement", line=line)
+                return (_unwrap_single_pass_loop(loop),)
             case "switch_statement":
                 found = self._read_switch(node, line, d)
                 return (self._read_verbatim(node, line),) if found is None else found
@@ -839,13 +781,11 @@ class StatementReader(ExpressionReader):
             stmts = stmts if ended is None and case == cases[-1] else ended if ended is not None else ()
             if (ended is None and case != cases[-1]) or leaves_switch(stmts):
                 return None
-            test: c.Expr | None = None
-            for value in labels:
-                one = c.Binary("==", asked, value)
-                test = one if test is None else c.Binary("||", test, one)
             if is_default and case != cases[-1]:
                 return None
-            ways.append((None if is_default else test, stmts))
+            tests: list[c.Expr] = [c.Binary("==", asked, value) for value in labels]
+            any_of = None if is_default else reduce(lambda left, right: c.Binary("||", left, right), tests)
+            ways.append((any_of, stmts))
             labels, is_default = [], False
         done: tuple[c.Stmt, ...] = ()
         for choice, stmts in reversed(ways):
@@ -867,13 +807,8 @@ class StatementReader(ExpressionReader):
 
     def _read_assembly(self, node: Node, inside: Node, line: int) -> tuple[c.Stmt, ...]:
         try:
-            outputs, inputs = (
-                [
-                    self._read_asm_operand(part)
-                    for part in parts_of(inside.child_by_field_name(f"{side}_operands"))
-                ]
-                for side in ("output", "input")
-            )
+            sides = [inside.child_by_field_name(f"{side}_operands") for side in ("output", "input")]
+            outputs, inputs = ([self._read_asm_operand(part) for part in parts_of(side)] for side in sides)
         except c.Unreadable:
             return (self._read_verbatim(node, line),)
         found = as_statements(self.place.written(node), outputs, inputs, self.variables, line)
@@ -894,7 +829,7 @@ class StatementReader(ExpressionReader):
         count: int | None = None
         if "unroll" in attribute:
             inside = attribute.partition("(")[2].partition(")")[0].strip()
-            value = read_number(inside) if inside else 0
+            value = c.read_number(inside) if inside else 0
             count = value if isinstance(value, int) else 0
         if len(done) == 1 and isinstance(done[0], c.For) and count is not None:
             return (replace(done[0], unroll=count),)
@@ -910,12 +845,11 @@ class StatementReader(ExpressionReader):
             start, otherwise = otherwise.start_byte, next(reversed(parts_of(otherwise)), None)
             if otherwise is not None and otherwise.type == "compound_statement":
                 about_rest = self.place.comments(start, otherwise.start_byte + 1)
+        ahead = [replace(said, behind=False) for said in about_rest]
         return c.If(
             self.expr(condition),
             self.block(then, d),
-            prepend_comments(
-                self.block(otherwise, d), tuple(replace(said, behind=False) for said in about_rest)
-            ),
+            prepend_comments(self.block(otherwise, d), ahead),
             constexpr=any(child.type == "constexpr" for child in node.children),
             line=line,
         )
@@ -949,31 +883,29 @@ class StatementReader(ExpressionReader):
         declarator = node.child_by_field_name("declarator")
         if known is None or declarator is None or node.child_by_field_name("initializer") is not None:
             return self._read_verbatim(node, line)
-        own = self.declarator(declarator, self.specifiers(node).type)
-        same = own.type.base in ("auto", known.type.base) and own.type.pointers == 0 == known.type.pointers
-        if own.dims or (own.type.reference and not same) or (len(known.dims) > 1 and not own.type.reference):
+        declared = self.declarator(declarator, self.specifiers(node).type)
+        name, type_ = declared.name, declared.type
+        same = type_.base in ("auto", known.type.base) and type_.pointers == 0 == known.type.pointers
+        if declared.dims or (type_.reference and not same) or (len(known.dims) > 1 and not type_.reference):
             return self._read_verbatim(node, line)
-        self.arrays[own.name] = replace(known, dims=known.dims[1:]) if len(known.dims) > 1 else None
-        self.declare(own.name, replace(known.type, pointers=len(known.dims) - 1))
+        self.arrays[name] = replace(known, dims=known.dims[1:]) if len(known.dims) > 1 else None
+        self.declare(name, replace(known.type, pointers=len(known.dims) - 1))
         body = self.block(node.child_by_field_name("body"), d)
-        at = c.Name(walk.fresh_name(f"{own.name}_at", {*self.variables, *walk.names_in(body)}))
+        at = c.Name(walk.fresh_name(f"{name}_at", {*self.variables, *walk.names_in(body)}))
         element = c.Index(c.Name(array), at)
-        if array in walk.declared_in(body) or own.name in walk.declared_in(body):
+        texts = (n for n in walk.nodes_in(body) if isinstance(n, c.Verbatim | c.Opaque))
+        if {array, name}.intersection(walk.declared_in(body)):
             return self._read_verbatim(node, line)
-        if own.type.reference:
-            if any(isinstance(n, c.Verbatim | c.Opaque) and own.name in n.names for n in walk.nodes_in(body)):
-                return self._read_verbatim(node, line)
-            if own.type.const and byte_size(known.type.base) is None:  # of an object methods ask
-                named = replace(own.type, base=known.type.base)
-                body = (c.Declare(named, own.name, element, line=line), *body)
-            else:
-                body = substitute(body, {own.name: element})
+        if type_.reference and any(name in text.names for text in texts):
+            return self._read_verbatim(node, line)
+        is_object = type_.const and byte_size(known.type.base) is None  # which methods ask
+        if type_.reference and not is_object:
+            body = substitute(body, {name: element})
         else:
-            body = (c.Declare(own.type, own.name, element, line=line), *body)
+            type_ = replace(type_, base=known.type.base) if type_.reference else type_
+            body = (c.Declare(type_, name, element, line=line), *body)
         count = c.Declare(c.Type("int"), at.name, integer_literal(0), line=line)
         return c.For((count,), c.Binary("<", at, known.dims[0]), (c.Unary("++", at),), body, line=line)
-
-    # -- declarations -------------------------------------------------------------------------------
 
     def declaration(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
         try:
@@ -1032,15 +964,16 @@ class StatementReader(ExpressionReader):
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
         items: list[c.Expr] = []
         for parameter in parts_of(found.arguments):
-            if not self._is_value(self.place.words(parameter.start_byte, parameter.end_byte)):
+            if not self._is_value(parameter):
                 raise c.Unreadable("a function is declared inside a function", self.place.line(parameter))
             items.append(self.reread(parameter))
         if not items:
             raise c.Unreadable("a function is declared inside a function")
         return _construct_value(found, tuple(items))
 
-    def _is_value(self, words: Sequence[Token]) -> bool:
+    def _is_value(self, node: Node) -> bool:
         """Whether `a`, `x[i]`, `a * b` between parentheses are a value, and not a parameter's type."""
+        words = self.place.words(node.start_byte, node.end_byte)
         first = words[0]
         if first.text in self.variables:
             return True
@@ -1113,13 +1046,11 @@ class FunctionReader(StatementReader):
         operators: bool = False,
     ) -> c.Function | None:
         """None: an operator, which is used by its sign; with `operators` "operator+"."""
-        declarator = node.child_by_field_name("declarator")
-        result = self.specifiers(node).type
+        declarator, result = node.child_by_field_name("declarator"), self.specifiers(node).type
         while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
             pointer = declarator.type == "pointer_declarator"
-            result = replace(
-                result, pointers=result.pointers + pointer, reference=result.reference or not pointer
-            )
+            is_reference = result.reference or not pointer
+            result = replace(result, pointers=result.pointers + pointer, reference=is_reference)
             declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
         name = declarator.child_by_field_name("declarator") if declarator is not None else None
         if declarator is None or name is None or declarator.type != "function_declarator":
@@ -1135,10 +1066,9 @@ class FunctionReader(StatementReader):
             raise self.place.trouble(name, "", " is a form of function that is not understood")
         self.pointers, self.variables, self.arrays = set(), {}, {}
         self.template = frozenset(parameter.name for parameter in template)
-        parameters = self._parameters(declarator.child_by_field_name("parameters"))
         return c.Function(
             self.place.short(name).replace(" ", ""),
-            parameters,
+            self._parameters(declarator.child_by_field_name("parameters")),
             self.block(node.child_by_field_name("body")),
             result,
             is_kernel=bool(words & KERNEL_WORDS),
@@ -1197,12 +1127,10 @@ class FunctionReader(StatementReader):
                     found.append(c.TemplateParameter(name, "type", default=self._text(default)))
                 case "template_template_parameter_declaration":  # template <typename> class Op
                     names = [n for part in child.named_children for n in part.named_children[:1]]
-                    named = (
-                        names[-1] if child.named_children[-1].type == "type_parameter_declaration" else None
-                    )
-                    if named is None or named.type != "type_identifier":
+                    is_plain = child.named_children[-1].type == "type_parameter_declaration"
+                    if not is_plain or names[-1].type != "type_identifier":
                         raise self.place.trouble(child, "the template parameter ", " is not understood")
-                    found.append(c.TemplateParameter(self._text(named), "type"))
+                    found.append(c.TemplateParameter(self._text(names[-1]), "type"))
                 case "parameter_declaration" | "optional_parameter_declaration":
                     declared = self.declared(child)
                     value = self._text(child.child_by_field_name("default_value"))
@@ -1217,10 +1145,8 @@ class FunctionReader(StatementReader):
 
 # -- Lambdas as functions of the file: what they capture becomes parameters, passed at every call.
 #
-# A lambda that is called where it stands, or that a variable is set to and that is called or handed to a
-# function (see `handed_lambdas`). By value it would keep what a variable was when it was made: taken only
-# where
-# nothing changes the variable.
+# A lambda that is called where it stands, or that a variable is set to and that is called or handed on (see
+# `inline`). By value it would keep what a variable was when it was made: taken only where nothing changes it.
 
 
 @dataclass(frozen=True)
@@ -1307,15 +1233,13 @@ class LambdaReader(FunctionReader):
             self.variables, self.pointers = {}, set()
             listed = declarator.child_by_field_name("parameters") if declarator is not None else None
             parameters = self._parameters(listed)
-            own = set(self.variables)
+            taken = set(self.variables)
             self.variables = {**outer_variables, **self.variables}
-            self.pointers |= outer_pointers - own
+            self.pointers |= outer_pointers - taken
             body = self.block(node.child_by_field_name("body"))
             result = self._result(declarator)
-            if result.base == "auto" and not any(
-                isinstance(n, c.Return) and n.value for n in walk.nodes_in(body)
-            ):
-                result = c.Type("void")
+            gives = any(isinstance(n, c.Return) and n.value for n in walk.nodes_in(body))
+            result = result if gives or result.base != "auto" else c.Type("void")
         except c.TooDeep:
             raise
         except c.Unreadable:
@@ -1324,12 +1248,11 @@ class LambdaReader(FunctionReader):
             self.variables, self.pointers = outer_variables, outer_pointers
         if any(isinstance(part, c.Verbatim | c.Opaque) for part in walk.nodes_in(body)):
             return None
-        inside = own | set(walk.declared_in(body))
+        inside = taken | set(walk.declared_in(body))
         free = tuple(sorted(n for n in walk.names_in(body) - inside if n in outer_variables))
         by_value = self._by_value(captures, free)
-        if by_value is None or any(
-            outer_variables[n].is_pointer for n in walk.assigned_in(body) if n in free
-        ):
+        moved = (outer_variables[n].is_pointer for n in walk.assigned_in(body) if n in free)
+        if by_value is None or any(moved):
             return None  # a pointer that it moves would be another one outside
         return self._lift_lambda(name, parameters, body, result, (free, by_value), self.place.line(node))
 
@@ -1368,13 +1291,13 @@ class LambdaReader(FunctionReader):
         template = list(self._template)
         generic: list[c.TemplateParameter] = []
 
-        def typed(type_: c.Type, own: str) -> c.Type:
+        def typed(type_: c.Type, name: str) -> c.Type:
             if type_.base != "auto":
                 return type_
-            generic.append(c.TemplateParameter(f"Type_{own}", "type"))
-            return replace(type_, base=f"Type_{own}")
+            generic.append(c.TemplateParameter(f"Type_{name}", "type"))
+            return replace(type_, base=f"Type_{name}")
 
-        own = tuple(replace(p, type=typed(p.type, p.name)) for p in parameters)
+        passed = tuple(replace(p, type=typed(p.type, p.name)) for p in parameters)
         held: list[c.Parameter] = []
         for each in free:
             type_ = typed(self.variables[each], each)
@@ -1382,12 +1305,7 @@ class LambdaReader(FunctionReader):
                 type_ = replace(type_, reference=True, const=each not in changed, restrict=False)
             held.append(c.Parameter(replace(type_, restrict=False), each))
         function = c.Function(
-            f"lambda_{name}_{line}",
-            (*own, *held),
-            body,
-            result,
-            template=(*template, *generic),
-            line=line,
+            f"lambda_{name}_{line}", (*passed, *held), body, result, template=(*template, *generic), line=line
         )
         args = tuple(parameter.name for parameter in template)
         found = Lambda(function, free, args, by_value)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import fold_expr, fold_statements, int_value
-from tunesmith.source.lex import Token, lex, split_at, squeeze_tokens
+from tunesmith.source.lex import Token
 from tunesmith.source.reader.parse import read_expression, read_type
 from tunesmith.source.substitution import replace_words, substitute
 from tunesmith.source.types import (
@@ -21,6 +21,7 @@ from tunesmith.source.types import (
     integer_literal,
     of_type,
     size_of,
+    split_arguments,
     type_of,
 )
 
@@ -54,13 +55,8 @@ class Meaning:
         """Names of the template hide those of the file."""
         outer_types = {name: type_ for name, type_ in self.types.items() if name not in values}
         outer_values = {name: value for name, value in self.values.items() if name not in types}
-        return Meaning(
-            {**outer_types, **types},
-            {**outer_values, **values},
-            self.language,
-            {**self.functions, **functions},
-            self.any_of,
-        )
+        hidden = {**outer_types, **types}, {**outer_values, **values}
+        return Meaning(*hidden, self.language, {**self.functions, **functions}, self.any_of)
 
     def type(self, type_: c.Type) -> c.Type:
         for _ in range(_ALIAS_STEPS):
@@ -82,7 +78,7 @@ class Meaning:
     def type_text(self, text: str) -> str:
         """Type and value names replaced inside `Vec<T, N>`, template arguments and unread text."""
         for _ in range(_ALIAS_STEPS):
-            after = re.sub(r"(?<![\w:])[^\W\d]\w*", self._word, text)
+            after = _UNQUALIFIED_WORD.sub(self._word, text)
             if after == text or len(after) > _MAX_TYPE_TEXT:
                 break
             text = after
@@ -145,21 +141,20 @@ def plain_type(text: str, language: str) -> c.Type:
 
 def specialise_function(function: c.Function, meaning: Meaning) -> c.Function:
     """Without its template; `meaning` covers the template's names and the file's."""
-    own = {parameter.name for parameter in function.parameters}
+    hidden = {parameter.name for parameter in function.parameters}
     local = _local_aliases(function.body, meaning.language)
     for name, type_ in local.items():  # each may name those before it, never itself
         if meaning.types.get(name, resolved := meaning.type(type_)) != resolved:
             raise c.Unreadable(f"'{name}' is one type in the function and another outside of it")
         meaning = meaning.with_template({name: resolved}, {})
-    values = {name: value for name, value in meaning.values.items() if name not in own}
+    values = {name: value for name, value in meaning.values.items() if name not in hidden}
     body = walk.map_types(function.body, meaning.type)
     body = walk.map_nodes(body, lambda node: _specialise_node(node, meaning))
     body = walk.map_statements(body, on_stmt=lambda stmt: _specialise_verbatim(stmt, meaning))
     body = substitute(body, values)
     parameters = tuple(c.Parameter(meaning.type(p.type), p.name) for p in function.parameters)
-    changed = replace(
-        function, parameters=parameters, body=body, result=meaning.type(function.result), template=()
-    )
+    result = meaning.type(function.result)
+    changed = replace(function, parameters=parameters, body=body, result=result, template=())
     body = _fold_locals(fold_statements(_with_sizes(changed, body)), 0)
     return replace(changed, body=fold_statements(_with_sizes(changed, body)))
 
@@ -216,9 +211,7 @@ def _specialise_node(node: c.Expr, meaning: Meaning) -> c.Expr:
                     equal = meaning.type_text(left.strip()) == meaning.type_text(right.strip())
                     return integer_literal(int(equal))
             if (asked := _ONE_OF.fullmatch(changed)) is not None and asked[1] in meaning.any_of:
-                first, *others = (
-                    meaning.type_text(squeeze_tokens(p)) for p in split_at(",", lex(asked[2])) if p
-                )
+                first, *others = map(meaning.type_text, split_arguments(asked[2]))
                 return integer_literal(int(first in others))
             return node if changed == text else c.Opaque(changed, names)
     return node
@@ -227,11 +220,8 @@ def _specialise_node(node: c.Expr, meaning: Meaning) -> c.Expr:
 def declared_sizes(function: c.Function) -> dict[str, int]:
     """Bytes of the variables of a function for which `sizeof(x)` is known."""
     found: dict[str, int] = {}
-    arrays = {
-        node.name: node
-        for node in walk.nodes_in(function.body)
-        if isinstance(node, c.Declare) and node.is_array
-    }
+    declares = (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare))
+    arrays = {declare.name: declare for declare in declares if declare.is_array}
     for name, type_ in declared_types(function).items():
         declare = arrays.get(name)
         pointers = type_.pointers if declare is None else declare.type.pointers
@@ -248,11 +238,8 @@ def declared_sizes(function: c.Function) -> dict[str, int]:
 
 
 def _known_size(node: c.Expr, sizes: Mapping[str, int]) -> c.Expr:
-    if isinstance(node, c.Opaque):
-        match_ = _SIZE_OF.fullmatch(node.text)
-        if match_ is not None and match_[1] in sizes:
-            return integer_literal(sizes[match_[1]])
-    return node
+    found = _SIZE_OF.fullmatch(node.text) if isinstance(node, c.Opaque) else None
+    return node if found is None or found[1] not in sizes else integer_literal(sizes[found[1]])
 
 
 def _fold_locals(stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
@@ -310,7 +297,7 @@ def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
     if not bracket:
         return name, ()
     inside = rest.strip().removesuffix(">")
-    return name, tuple(squeeze_tokens(part) for part in split_at(",", lex(inside)) if part)
+    return name, tuple(split_arguments(inside))
 
 
 def complete_arguments(
@@ -343,7 +330,7 @@ def template_meaning(
             types[name] = meaning.type(read_type(text, language))
             continue
         function, function_args = split_entry(text)
-        if any(own.name == function for own in source.functions):
+        if any(each.name == function for each in source.functions):
             functions[name] = c.Call(function, (), function_args)
             continue
         value = fold_expr(substitute(read_expression(text, language), meaning.values))
@@ -374,13 +361,8 @@ def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     """The file's functions a call may mean, by name and number of arguments."""
     if call.of is not None:
         return []
-    return [
-        function
-        for function in source.functions
-        if function.name == call.function
-        and len(function.parameters) == len(call.args)
-        and not function.is_kernel
-    ]
+    named = (f for f in source.functions if f.name == call.function and not f.is_kernel)
+    return [function for function in named if len(function.parameters) == len(call.args)]
 
 
 def has_open_result(call: c.Call, source: c.Source) -> bool:
@@ -406,8 +388,8 @@ def with_defaults(function: c.Function, source: c.Source) -> c.Function:
         if len(fitting) != 1:
             return expr
         rest = [p.default for p in fitting[0].parameters[given:] if p.default is not None]
-        own = {parameter.name for parameter in fitting[0].template}
-        if any(walk.names_in(value) & (own | taken) for value in rest):
+        generic = {parameter.name for parameter in fitting[0].template}
+        if any(walk.names_in(value) & (generic | taken) for value in rest):
             return expr
         return replace(expr, args=(*expr.args, *rest))
 
@@ -417,11 +399,11 @@ def with_defaults(function: c.Function, source: c.Source) -> c.Function:
 def resolve_call(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     """The function a call means with its template arguments filled in; a sentence where that is not clear."""
     given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
-    own = own_functions(call, source)
-    primary = _primary_template(call, own, source)
-    written = {id(f): written_for(f, primary, source) for f in own}  # what explicit specialisations are for
-    special = [f for f in own if written[id(f)]]
-    candidates = [f for f in own if not written[id(f)]]
+    named = own_functions(call, source)
+    primary = _primary_template(call, named, source)
+    written = {id(f): written_for(f, primary, source) for f in named}  # what explicit specialisations are for
+    special = [f for f in named if written[id(f)]]
+    candidates = [f for f in named if not written[id(f)]]
     if not candidates and primary is not None:  # a template that is only declared
         try:
             texts = canonical_arguments(primary, _deduce_arguments(primary, call, types, source), source)
@@ -434,9 +416,8 @@ def resolve_call(call: c.Call, types: Types, source: c.Source) -> c.Function | s
         # As the language ranks them: a function for just these types, then a template that fits them.
         exact = [f for f in (*candidates, *special) if not f.template and _is_exact_match(f, given)]
         exact = exact or _for_types(candidates, given)
-        candidates = (
-            exact or _find_best_overload(call, given, source) or [f for f in candidates if f.template]
-        )
+        exact = exact or _find_best_overload(call, given, source)
+        candidates = exact or [f for f in candidates if f.template]
     # With template arguments at the call, it means a template or what is written for one.
     fits = [f for f in candidates if not call.template_args or f.template or f.text.startswith("template")]
     if len(fits) > 1 and call.template_args:
@@ -464,9 +445,9 @@ def _try_specialise(call: c.Call, function: c.Function, source: c.Source) -> c.F
         return f"{call.function}: {trouble.reason}"
 
 
-def _primary_template(call: c.Call, own: list[c.Function], source: c.Source) -> c.Function | None:
+def _primary_template(call: c.Call, known: list[c.Function], source: c.Source) -> c.Function | None:
     """The one template of that name and number of arguments, defined here or only declared."""
-    defined = [f for f in own if f.template]
+    defined = [f for f in known if f.template]
     if not defined:
         named = [f for f in source.prototypes if f.name == call.function]
         defined = [f for f in named if len(f.parameters) == len(call.args)]
@@ -485,11 +466,8 @@ def written_for(function: c.Function, primary: c.Function | None, source: c.Sour
     actuals = (function.result, *(p.type for p in function.parameters))
     for parameter in primary.template[len(found) :]:
         pairs = zip(formals, actuals, strict=True)
-        texts = {
-            _deduced_type_spelling(a, f)
-            for f, a in pairs
-            if f.base == parameter.name and f.pointers <= a.pointers
-        }
+        telling = ((f, a) for f, a in pairs if f.base == parameter.name and f.pointers <= a.pointers)
+        texts = {a.base + "*" * (a.pointers - f.pointers) for f, a in telling}
         if len(texts) == 1:
             found.append(texts.pop())
         elif parameter.default and not texts:
@@ -508,10 +486,6 @@ def canonical_arguments(template: c.Function, texts: tuple[str, ...], source: c.
     return plain_arguments(tuple(text for _, text in whole), source)
 
 
-def _deduced_type_spelling(actual: c.Type, formal: c.Type) -> str:
-    return actual.base + "*" * (actual.pointers - formal.pointers)
-
-
 @lru_cache(maxsize=512)
 def _number_of(text: str, language: c.Language) -> c.Expr | None:
     try:
@@ -525,9 +499,9 @@ def plain_arguments(texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]
     values = file_meaning(source).values if texts else {}
     done: list[str] = []
     for text in texts:
-        expr = values.get(text) or (
-            _number_of(text, source.language) if _ARITHMETIC.fullmatch(text) else None
-        )
+        expr = values.get(text)
+        if expr is None and _ARITHMETIC.fullmatch(text):
+            expr = _number_of(text, source.language)
         value = None if expr is None else fold_expr(substitute(expr, values))
         known = None if value is None or is_enumerator(value) else int_value(value)
         done.append(text if known is None else str(known))
@@ -589,11 +563,9 @@ def _deduce_arguments(function: c.Function, call: c.Call, types: Types, source: 
     """Template arguments: those written at the call, then those its arguments' types tell."""
     texts = list(call.template_args)
     for parameter in function.template[len(texts) :]:
-        found = {
-            text
-            for formal, arg in zip(function.parameters, call.args, strict=True)
-            if (text := _deduced_text(parameter.name, formal.type, arg, types, source))
-        }
+        pairs = zip(function.parameters, call.args, strict=True)
+        told = (_deduced_text(parameter.name, formal.type, arg, types, source) for formal, arg in pairs)
+        found = {text for text in told if text}
         if len(found) == 1:
             texts.append(found.pop())
         elif parameter.default and not found:
@@ -609,8 +581,8 @@ def _deduced_text(name: str, formal: c.Type, arg: c.Expr, types: Types, source: 
     if type_ is None or type_.pointers < formal.pointers:
         return ""
     if "<" in formal.base and formal.pointers == type_.pointers:  # vec<T, N> of vec<float, 4>
-        (head, pattern), (own, given) = split_entry(formal.base), split_entry(type_.base)
-        fits = head == own and len(pattern) == len(given)
+        (head, pattern), (name_given, given) = split_entry(formal.base), split_entry(type_.base)
+        fits = head == name_given and len(pattern) == len(given)
         return next((g for p, g in zip(pattern, given, strict=True) if p == name), "") if fits else ""
     if formal.base != name:
         return ""
@@ -649,9 +621,8 @@ def bind_kernel(source: c.Source, entry: str) -> BoundKernel | str:
         wanted = " or ".join(str(len(kernel.template)) for kernel in kernels)
         if len(kernels) > 1:
             return f"{len(kernels)} kernels are called {name}, and the entry {entry} does not say which one"
-        return (
-            f"the kernel {name} takes {wanted} template arguments, and the entry {entry} gives {len(texts)}"
-        )
+        takes = f"takes {wanted} template arguments"
+        return f"the kernel {name} {takes}, and the entry {entry} gives {len(texts)}"
     kernel = fitting[0]
     pairs = list(zip(kernel.template, texts, strict=False))  # none of what is written for these arguments
     for parameter, text in pairs:
@@ -759,11 +730,8 @@ def _names_behind(tokens: Sequence[Token], at: int) -> KernelScope:
 def kernel_definitions(tokens: Sequence[Token], name: str) -> frozenset[KernelScope]:
     """The namespaces in which `__global__ ... name(...) { ... }` stands; declarations do not count."""
     scopes = scopes_at(tokens)
-    found = set()
-    for at, token in enumerate(tokens):
-        if token.text == "__global__" and _is_definition_of(tokens, at + 1, name):
-            found.add(scopes[at])
-    return frozenset(found)
+    marked = (at for at, token in enumerate(tokens) if token.text == "__global__")
+    return frozenset(scopes[at] for at in marked if _is_definition_of(tokens, at + 1, name))
 
 
 def _is_definition_of(tokens: Sequence[Token], at: int, name: str) -> bool:
@@ -784,9 +752,9 @@ def launched_scope(
     """Of the kernel that a launch means by `written` qualifiers ("" first: from the top); None: it is not
     among those that are defined here."""
     if written and not written[0]:
-        own = tuple(written[1:])
-        return own if own in definitions else None
+        scope = tuple(written[1:])
+        return scope if scope in definitions else None
     for count in range(len(around), -1, -1):
-        if (own := (*around[:count], *written)) in definitions:
-            return own
+        if (scope := (*around[:count], *written)) in definitions:
+            return scope
     return None
