@@ -22,7 +22,7 @@ from tunesmith.problem.template import find_block
 from tunesmith.run.ports import Declined, Refactoring, Written
 from tunesmith.source import tree as c
 from tunesmith.source import walk
-from tunesmith.source.lex import without_comments
+from tunesmith.source.text import without_comments
 
 Pair = tuple[str, str]
 DIALECTS = ("cuda", "hip", "opencl")

@@ -7,16 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from tunesmith.source.text import MAX_TEXT as MAX_TEXT
 from tunesmith.source.text import NUMBER, WORD, find_elements, join_directive_lines
-from tunesmith.source.text import Directive as Directive
-from tunesmith.source.text import blank_elements as blank_elements
-from tunesmith.source.text import blank_text as blank_text
-from tunesmith.source.text import find_directives as find_directives
-from tunesmith.source.text import first_word as first_word
-from tunesmith.source.text import without_comments as without_comments
 from tunesmith.source.tree import Comment
-from tunesmith.source.tree import read_number as read_number
 
 Kind = Literal["word", "number", "string", "mark", "directive"]
 

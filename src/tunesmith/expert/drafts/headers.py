@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from tunesmith.source.lex import Token, blank_elements, blank_text, find_directives, lex, split_at
+from tunesmith.source.lex import Token, lex, split_at
 from tunesmith.source.reader.grammar import DROPPED, DROPPED_GROUPS, OPENCL_WORDS
+from tunesmith.source.text import blank_elements, blank_text, find_directives
 from tunesmith.source.tree import Language
 from tunesmith.source.types import INTEGERS, PAIRS, canonical_type_name, vector_parts
 

@@ -25,7 +25,7 @@ from tunesmith.expert.drafts.headers import (
 )
 from tunesmith.expert.drafts.launches import read_constants, read_launches
 from tunesmith.problem.problem import Argument, Launch, Problem, element_type
-from tunesmith.source.lex import MAX_TEXT, find_parse_obstacle, lex, split_at
+from tunesmith.source.lex import find_parse_obstacle, lex, split_at
 from tunesmith.source.macros import MOST_NESTING
 from tunesmith.source.reader.grammar import (
     callee_name,
@@ -35,6 +35,7 @@ from tunesmith.source.reader.grammar import (
     syntax_tree,
     text_of,
 )
+from tunesmith.source.text import MAX_TEXT
 from tunesmith.source.tree import Language
 from tunesmith.source.types import PRIMITIVE
 

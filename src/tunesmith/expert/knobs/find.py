@@ -24,7 +24,8 @@ from tunesmith.expert.knobs.text import (
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.source.fold import LEVELS
-from tunesmith.source.lex import Token, lex, read_number, split_at
+from tunesmith.source.lex import Token, lex, split_at
+from tunesmith.source.tree import read_number
 from tunesmith.source.types import byte_size
 from tunesmith.space.expr import (
     Arithmetic,

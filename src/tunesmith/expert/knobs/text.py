@@ -9,7 +9,8 @@ from typing import cast
 
 from tunesmith.expert.drafts.headers import blank_source
 from tunesmith.problem.problem import Kernel
-from tunesmith.source.lex import Directive, Token, closing_angle, find_directives, lex, split_at
+from tunesmith.source.lex import Token, closing_angle, lex, split_at
+from tunesmith.source.text import Directive, find_directives
 from tunesmith.source.tree import Language
 
 AXES = ("x", "y", "z")

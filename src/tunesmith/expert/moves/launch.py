@@ -11,7 +11,7 @@ from tunesmith.expert.read.model import ParameterChoice, TemplateDraft
 from tunesmith.expert.write.given import add_distinct_conditions
 from tunesmith.problem.template import Remedy
 from tunesmith.source.effects import Effects, function_effects, is_function
-from tunesmith.source.lex import without_comments
+from tunesmith.source.text import without_comments
 from tunesmith.space.expr import FunctionCall, Undefined, parse_expr
 
 

@@ -20,7 +20,8 @@ from tunesmith.expert.write.page import Heading, declared_params, default_lines,
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import fill_placeholders, find_defines
 from tunesmith.problem.template_file import expression_list_lines, shared_line
-from tunesmith.source.lex import lex, split_at, without_comments
+from tunesmith.source.lex import lex, split_at
+from tunesmith.source.text import without_comments
 from tunesmith.source.tree import Language
 from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import bind_and_simplify

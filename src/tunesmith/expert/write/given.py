@@ -31,9 +31,9 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import used_words
 from tunesmith.source import tree as c
 from tunesmith.source import walk
-from tunesmith.source.lex import find_directives, without_comments
 from tunesmith.source.snippets import Wording, parse_snippet
 from tunesmith.source.substitution import substitute
+from tunesmith.source.text import find_directives, without_comments
 from tunesmith.source.types import byte_size, integer_literal
 from tunesmith.space.expr import Arithmetic, Compare, Logic, Node, Num, Variable, parse_expr, unparse
 

@@ -18,8 +18,9 @@ from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.reduced import without_unused
 from tunesmith.source.effects import is_function
-from tunesmith.source.lex import Token, closing_angle, first_word, lex, without_comments
+from tunesmith.source.lex import Token, closing_angle, lex
 from tunesmith.source.printing import wrap_line
+from tunesmith.source.text import first_word, without_comments
 from tunesmith.source.walk import fresh_name
 from tunesmith.space.expr import parse_expr
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tunesmith.source.lex import Token, find_directives, lex
+from tunesmith.source.lex import Token, lex
 from tunesmith.source.reader.templates import KernelScope, kernel_definitions, launched_scope, scopes_at
+from tunesmith.source.text import find_directives
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
 _SPLICE = re.compile(r"\\[ \t]*\r?\n")  # where a macro goes on in the next line

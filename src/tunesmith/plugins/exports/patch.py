@@ -44,9 +44,10 @@ from tunesmith.problem.device import CUDA, OPENCL
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry, delivered_variant
 from tunesmith.problem.reduced import shorten_source
 from tunesmith.problem.template import PLACEHOLDER, Variant
-from tunesmith.source.lex import Token, blank_elements, find_directives, first_word, lex
+from tunesmith.source.lex import Token, lex
 from tunesmith.source.preprocess import Preprocessor
 from tunesmith.source.reader.templates import kernel_definitions
+from tunesmith.source.text import blank_elements, find_directives, first_word
 from tunesmith.source.tree import Unreadable
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")

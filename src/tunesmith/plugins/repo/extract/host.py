@@ -33,10 +33,11 @@ from tunesmith.plugins.repo.extract.tree import (
     read_sources,
 )
 from tunesmith.problem.problem import TYPES
-from tunesmith.source.lex import Token, find_parse_obstacle, first_word, lay_out_tokens, lex
+from tunesmith.source.lex import Token, find_parse_obstacle, lay_out_tokens, lex
 from tunesmith.source.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.source.reader.grammar import syntax_tree
 from tunesmith.source.reader.templates import kernel_definitions, launched_scope, scopes_at
+from tunesmith.source.text import first_word
 from tunesmith.source.tree import Unreadable
 from tunesmith.space.expr import Undefined, is_name, parse_expr
 

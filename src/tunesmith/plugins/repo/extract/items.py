@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import Literal
 
 from tunesmith.plugins.repo.extract.tree import ReadFile, directive_end
-from tunesmith.source.lex import Token, first_word, lay_out_tokens, lex, split_at
+from tunesmith.source.lex import Token, lay_out_tokens, lex, split_at
 from tunesmith.source.macros import MOST_TOKENS, Expansion, Macro, read_macro
+from tunesmith.source.text import first_word
 from tunesmith.source.tree import Unreadable
 
 ItemKind = Literal["macro", "function", "record", "alias", "variable", "using"]

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from tunesmith.base.errors import BadInput
-from tunesmith.source.lex import MAX_TEXT, Token, blank_text, first_word, lex
+from tunesmith.source.lex import Token, lex
 from tunesmith.source.macros import MOST_TOKENS, ConditionReader, Expansion, Macro, read_macro
 from tunesmith.source.preprocess import decided_defined
+from tunesmith.source.text import MAX_TEXT, blank_text, first_word
 from tunesmith.source.tree import Unreadable
 
 SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cc", ".cpp", ".inc", ".hip", ".hh")
