@@ -59,10 +59,10 @@ def watch(place: Path, whole: bool, within: float) -> WatchCount:
     if language not in [own.name for own in backends.find_backend_kind(stand_in.CPU).languages]:
         return WatchCount(place.name, unknown=OTHER)
     with machine.temporary_scratch() as scratch:
-        here = machine.find_local_devices(machine.Workplace(stand_in.CPU, scratch))
+        here = machine.find_local_devices(machine.WorkerSite(stand_in.CPU, scratch))
         device = stand_in.choose_device(language, here, None)
         lab = machine.make_lab(
-            problem, device, machine.Workplace(stand_in.CPU, scratch), settings=LabSettings(0, 1)
+            problem, device, machine.WorkerSite(stand_in.CPU, scratch), settings=LabSettings(0, 1)
         )
         tools = lab._sanitizing._tools
         if isinstance(tools, SanitizerTools):  # a count is not to depend on who else is busy

@@ -60,7 +60,7 @@ def diagnosed(run: Path) -> Iterator[DiagnosedAgain]:
     )
     before = {p.workload: p.diagnosis for p in state.profiled if p.config is None and p.diagnosis}
     with place.temporary_scratch() as scratch:
-        builders = place.make_builders(place.Workplace(spec, scratch), state.device, 2, state.compiler)
+        builders = place.make_builders(place.WorkerSite(spec, scratch), state.device, 2, state.compiler)
         try:
             for workload in problem.workloads:
                 old = before.get(workload.name)

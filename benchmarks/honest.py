@@ -115,7 +115,7 @@ def drive(
     configs = configs_of(problem, template, device)
     names = tuple(w.name for w in problem.workloads)
     settings = LabSettings(chance.getrandbits(32), 2, salt=chance.getrandbits(53))
-    lab = place.make_lab(problem, device, place.Workplace(spec, scratch), settings=settings)
+    lab = place.make_lab(problem, device, place.WorkerSite(spec, scratch), settings=settings)
     started, done, number = time.monotonic(), 0, 0
     try:
         lab.admit(template)
@@ -142,7 +142,7 @@ def run(
     chance = random.Random(seed)
     until = time.monotonic() + seconds
     with place.temporary_scratch() as scratch:
-        device = place.pick_device(place.list_devices(place.Workplace(spec, scratch)), wanted)
+        device = place.pick_device(place.list_devices(place.WorkerSite(spec, scratch)), wanted)
         read = [(Tally(folder.name), *template_of(folder, device)) for folder in folders]
         tallies = [tally for tally, _, _ in read]
         while (left := evaluations - sum(t.total for t in tallies)) > 0 and time.monotonic() < until:

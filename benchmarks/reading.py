@@ -152,7 +152,7 @@ def _device(problem: Problem) -> Device:
         return assumed
     spec = backends.backend_for(problem.kernel.language, None)
     with machine.temporary_scratch() as scratch:
-        return machine.choose_device(machine.find_local_devices(machine.Workplace(spec, scratch)), None)
+        return machine.choose_device(machine.find_local_devices(machine.WorkerSite(spec, scratch)), None)
 
 
 # -- in the one that counts

@@ -45,9 +45,9 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.folder import JOURNAL, RunFolder
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.run.ports import Catalogue
+from tunesmith.run.ports import MoveCatalogue
 from tunesmith.run.state import State, apply_record, fold_records
-from tunesmith.run.talk import Conversation, Talking
+from tunesmith.run.talk import Conversation, ModelDialogue
 from tunesmith.session import roles as casting
 from tunesmith.session.problems import load_problem, state_and_templates
 
@@ -110,7 +110,7 @@ def every(folder: Path, device: str) -> Iterator[tuple[str, list[tuple[str, Requ
 
 
 def of_problem(
-    problem: Problem, strategy: str, device: Device, moves: Catalogue
+    problem: Problem, strategy: str, device: Device, moves: MoveCatalogue
 ) -> Iterator[tuple[str, Request]]:
     """The first request of each role."""
     language = problem.kernel.language
@@ -141,7 +141,7 @@ def _asked(
     problem: Problem,
     templates: Templates,
     events: Sequence[Event],
-    moves: Catalogue,
+    moves: MoveCatalogue,
     strategy: str = "template",
 ) -> Iterator[tuple[str, Request]]:
     state, plan = _folded(events), Decided("refactor", "loads of 2 bytes are narrow", what=WHAT)
@@ -171,7 +171,7 @@ def _called(strategy: str, request: Request) -> tuple[str, Request]:
     return (f"{request.role}" if strategy == request.role else f"{request.role} {strategy}"), request
 
 
-def _talking(problem: Problem, templates: Templates, strategy: str, moves: Catalogue) -> Talking:
+def _talking(problem: Problem, templates: Templates, strategy: str, moves: MoveCatalogue) -> ModelDialogue:
     prompts = casting.prompts_for("mailbox", "", strategy)
     roles: tuple[Role, ...] = tuple(prompts)
     conversation = Conversation(dict.fromkeys(roles, NobodyAnswers()))
@@ -189,7 +189,7 @@ def device_for(language: str, wanted: str) -> Device:
     from tunesmith.session import place as machine
 
     with machine.temporary_scratch() as scratch:
-        return machine.pick_device(machine.list_devices(machine.Workplace(spec, scratch)), None)
+        return machine.pick_device(machine.list_devices(machine.WorkerSite(spec, scratch)), None)
 
 
 def _made_up(problem: Problem, device: Device) -> Baseline:
@@ -241,7 +241,7 @@ def asked_again(folder: Path) -> Iterator[Request]:
         state = apply_record(state, record)
 
 
-def _asked_now(talk: Talking, state: State, role: Role) -> Request | None:
+def _asked_now(talk: ModelDialogue, state: State, role: Role) -> Request | None:
     if role == "tester":
         found: object = talk.cases(state)
     else:

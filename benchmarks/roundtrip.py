@@ -40,7 +40,7 @@ BENCH = f"{PYTHON} bench.py"
 SHOWN_SHARE = 0.02  # of the device's time: kernels with less are not in the page
 LEAST = 20.0  # seconds that a step is still begun with
 KEPT = (".log", ".toml", ".patch", ".json", ".md", ".cu", ".cuh")
-MOST_KEPT = 2 << 20  # bytes of a file that is kept
+MAX_KEPT = 2 << 20  # bytes of a file that is kept
 
 
 @dataclass(frozen=True)
@@ -401,7 +401,7 @@ def written(out: Path, steps: Steps, found: Roundtrip) -> None:
     (out / "roundtrip.json").write_text(json.dumps({**facts, "steps": ended}, indent=1), "utf-8")
     with tarfile.open(out / "roundtrip.tar.gz", "w:gz") as archive:
         for path in sorted(steps.work.rglob("*")):
-            small = path.is_file() and path.suffix in KEPT and path.stat().st_size <= MOST_KEPT
+            small = path.is_file() and path.suffix in KEPT and path.stat().st_size <= MAX_KEPT
             if small and not path.is_symlink():
                 archive.add(path, path.relative_to(steps.work))
 

@@ -38,7 +38,7 @@ from tunesmith.run.loop import Loop
 from tunesmith.run.ports import RunLog
 from tunesmith.run.stages import World
 from tunesmith.run.state import fold_records
-from tunesmith.run.talk import Talking
+from tunesmith.run.talk import ModelDialogue
 from tunesmith.search import load_searcher
 from tunesmith.session import place
 from tunesmith.session.place import temporary_scratch
@@ -75,7 +75,7 @@ def recorded(folder: Path) -> tuple[Run, Profiles]:
 @contextmanager
 def profiling(run: Run) -> Iterator[Profiler]:
     with temporary_scratch() as scratch:
-        builders = place.make_builders(place.Workplace("cuda", scratch), run.device, 1, "nvrtc")
+        builders = place.make_builders(place.WorkerSite("cuda", scratch), run.device, 1, "nvrtc")
         try:
             reader = backends.instructions_reader("cuda")
             counting = NoCounting("a search does without")
@@ -97,7 +97,7 @@ def work(job: Job) -> dict[str, Any]:
         lab = RecordedLab(run, profiler, known, WITHIN)
         journal = MemoryJournal(run, settings)
         templates = Templates(run.problem, run.device, run.template, NoTexts())
-        talk = Talking(run.problem, templates, *planner_and_author(run.problem, templates))
+        talk = ModelDialogue(run.problem, templates, *planner_and_author(run.problem, templates))
         chosen = load_searcher(settings.search)
         world = World(run.problem, templates, lab, chosen, talk, heeds_words=False)
         loop = Loop(world, RunLog(journal, fold_records(journal.read()), Silence()))

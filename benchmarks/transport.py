@@ -67,7 +67,7 @@ def requests(backend: str, command: Sequence[str], scratch: Path) -> dict[str, l
     made: list[WorkerProcess] = []
     try:
         connect = seconds_of(remote.connect)
-        local = place.Workplace(backend, scratch).spawn("device")
+        local = place.WorkerSite(backend, scratch).spawn("device")
         far = remote.worker(StartWorker(backend, "device", "auto"))
         made = [local, far]
         found: dict[str, list[float]] = {"connect ms": [connect * 1e3]}

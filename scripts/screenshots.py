@@ -17,7 +17,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-MOST = 400_000  # bytes of all together
+MAX = 400_000  # bytes of all together
 # file, colours, width and height, and what is unfolded and looked at first
 Shot = tuple[str, str, tuple[int, int], tuple[str, ...]]
 SHOTS: tuple[Shot, ...] = (
@@ -74,8 +74,8 @@ def main() -> None:
         browser.close()
     taken = sum((given.out / name).stat().st_size for name, *_ in shots)
     print(f"{len(shots)} pictures in {given.out}, {taken:,} bytes")
-    if taken > MOST:
-        parser.error(f"that is more than {MOST:,} bytes: make them smaller")
+    if taken > MAX:
+        parser.error(f"that is more than {MAX:,} bytes: make them smaller")
 
 
 if __name__ == "__main__":

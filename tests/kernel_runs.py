@@ -13,8 +13,8 @@ from tunesmith.problem.plan import Status
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Recorded, Replied, Request, Settings, Unanswered
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Catalogue
-from tunesmith.run.talk import Conversation, Talking
+from tunesmith.run.ports import MoveCatalogue
+from tunesmith.run.talk import Conversation, ModelDialogue
 from tunesmith.session.roles import RoleFactory
 from tunesmith.space.configset import Config
 
@@ -63,10 +63,10 @@ class KernelRun(Run):
     models: Mapping[str, Scripted] = field(default_factory=dict)
     pauses: list[float] = field(default_factory=list)
 
-    def talk(self, templates: Templates) -> Talking:
+    def talk(self, templates: Templates) -> ModelDialogue:
         conversation = Conversation(self.models, self.pauses.append)
         strategy = self.settings.strategy
-        parts = (PROBLEM, templates, conversation, ALL, lambda _kernel: Catalogue(), strategy)
+        parts = (PROBLEM, templates, conversation, ALL, lambda _kernel: MoveCatalogue(), strategy)
         made = RoleFactory(*parts).talking()
         if made.writer is not None:
             object.__setattr__(made.writer, "signature", lambda _template: None)

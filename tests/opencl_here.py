@@ -41,7 +41,7 @@ def opencl_platforms() -> tuple[str, ...]:
     show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            found = place.list_devices(place.Workplace("opencl", Path(scratch)))
+            found = place.list_devices(place.WorkerSite("opencl", Path(scratch)))
         except TunesmithError:
             return ()
     return tuple(dict.fromkeys(map(platform_of, found)))

@@ -11,8 +11,8 @@ from tests.end_to_end import tiny
 from tests.fewer_calls import IN_A_PROCESS
 from tests.running import environment
 
-MOST_OF_A_SIMPLE_RUN = 160
-MOST_OF_HELP = 20
+MAX_OF_A_SIMPLE_RUN = 160
+MAX_OF_HELP = 20
 COUNT = """
 import atexit, json, runpy, sys
 from pathlib import Path
@@ -40,12 +40,12 @@ def test_a_simple_run_loads_neither_the_expert_nor_what_other_devices_need(tmp_p
     template = ("--template", problem / "template.fake")
     found = own(loaded(tmp_path, "tune", problem, *template, "--out", "run", first=IN_A_PROCESS))
     assert "tunesmith.run.loop" in found, "the run itself is counted"
-    assert len(found) <= MOST_OF_A_SIMPLE_RUN, found
+    assert len(found) <= MAX_OF_A_SIMPLE_RUN, found
     for package in ("expert", "agents", "models", "backends.cuda", "backends.opencl", "backends.replay"):
         assert not [name for name in found if name.startswith(f"tunesmith.{package}")], package
 
 
 def test_help_loads_little(tmp_path: Path) -> None:
     modules = loaded(tmp_path, "--help")
-    assert len(own(modules)) <= MOST_OF_HELP, own(modules)
+    assert len(own(modules)) <= MAX_OF_HELP, own(modules)
     assert not modules & {"numpy", "msgspec", "tree_sitter", "pyopencl"}

@@ -108,10 +108,10 @@ class Tally:
 def side(
     name: str, problem: Problem, device: Device, spec: str, compiler: str, scratch: Path, until: ExitStack
 ) -> Side:
-    builders = place.make_builders(place.Workplace(spec, scratch), device, 1, compiler)
+    builders = place.make_builders(place.WorkerSite(spec, scratch), device, 1, compiler)
     plans = measure.LaunchPlans(problem, device)
     own = measure.Original(problem, builders, plans)
-    spawn = place.Workplace(spec, scratch).spawn
+    spawn = place.WorkerSite(spec, scratch).spawn
     references = References(problem, [spawn("reference")])
     runner = RememberingRunner(spawn("device"), device)
     for closes in (builders, references, runner):
@@ -122,15 +122,15 @@ def side(
 
 def sides(problem: Problem, backend: str, scratch: Path, until: ExitStack) -> tuple[Side, Side]:
     """The cpu device with the limits of the other, and the other."""
-    here = place.find_local_devices(place.Workplace(stand_in.CPU, scratch))
+    here = place.find_local_devices(place.WorkerSite(stand_in.CPU, scratch))
     if backend == stand_in.CPU:
         gpu, compiler = stand_in.choose_device(problem.kernel.language, here, None), ""
     else:
-        gpu = place.choose_device(place.find_local_devices(place.Workplace(backend, scratch)), None)
+        gpu = place.choose_device(place.find_local_devices(place.WorkerSite(backend, scratch)), None)
         if gpu.absent:
             raise BadInput(f"there is no device of {backend} here", hint="see: tunesmith doctor")
         compiler = place.choose_compiler(
-            problem, None, gpu, place.Workplace(backend, scratch), lambda _words: None
+            problem, None, gpu, place.WorkerSite(backend, scratch), lambda _words: None
         )
     host = gpu if gpu.untimed else stand_in.device_like(gpu, here)
     if host is None:

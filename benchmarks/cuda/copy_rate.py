@@ -142,7 +142,7 @@ def by_kernel(sizes: list[int]) -> dict[int, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name, Track("cuda") as track:
         problem, template = written(Path(name), sizes)
         compiler = place.choose_compiler(
-            problem, template, track.device, place.Workplace("cuda", track.scratch), lambda _text: None
+            problem, template, track.device, place.WorkerSite("cuda", track.scratch), lambda _text: None
         )
         configs = list(template.space.configs([w.as_dict() for w in problem.workloads], {}))
         variants = [template.render(problem, config) for config in configs]
@@ -198,7 +198,7 @@ def main() -> int:
     wanted = bytes_of_examples()
     kernels = by_kernel(list(wanted))
     with place.temporary_scratch() as scratch:
-        device = place.choose_device(place.find_local_devices(place.Workplace("cuda", scratch)), None)
+        device = place.choose_device(place.find_local_devices(place.WorkerSite("cuda", scratch)), None)
     large = list(dict.fromkeys(elements(moved) for moved in wanted if moved >= LARGE))
     copies = by_driver(large, device)
     rows: dict[str, Any] = {}

@@ -36,9 +36,9 @@ from tunesmith.session import problems, result
 
 BELOW = 0.98
 COLD_BYTES = 160 << 20  # of all copies together
-MOST_COPIES = 512  # launches of one graph
+MAX_COPIES = 512  # launches of one graph
 WARM_COPIES = 64
-MOST_BYTES = 2 << 30  # of one call
+MAX_BYTES = 2 << 30  # of one call
 APART = 256  # bytes that an array begins at a multiple of
 ROUNDS = 11
 
@@ -63,7 +63,7 @@ class Caller:
         shapes = [[max(0, e.evaluate(sizes)) for e in a.shape] for a in self.arrays]
         lengths = [math.prod(shape) * a.element.bytes for a, shape in zip(self.arrays, shapes, strict=True)]
         self.nbytes = sum(lengths)
-        count = max(2, min(MOST_COPIES, -(-COLD_BYTES // max(1, self.nbytes))))
+        count = max(2, min(MAX_COPIES, -(-COLD_BYTES // max(1, self.nbytes))))
         columns = [self._copies(a, shape, count) for a, shape in zip(self.arrays, shapes, strict=True)]
         self.copies = list(zip(*columns, strict=True))
         told = {name for a in self.arrays for e in a.shape for name in e.names}
@@ -113,7 +113,7 @@ class Caller:
 def sizes_of(domain: Domain, count: int, seed: int) -> list[dict[str, int]]:
     rng = np.random.default_rng(seed)
     points = np.concatenate([domain.sample(rng) for _ in range(4)])
-    points = np.unique(points[domain.bytes(points) <= MOST_BYTES], axis=0)
+    points = np.unique(points[domain.bytes(points) <= MAX_BYTES], axis=0)
     return [dict(one) for one in domain.named(rng.permutation(points)[:count])]
 
 

@@ -27,7 +27,7 @@ from tunesmith.run.events import (
 from tunesmith.run.folder import RunFolder
 from tunesmith.run.outcome import Outcome, Result
 from tunesmith.run.race import Winners, verified_choice
-from tunesmith.run.scores import Yardstick, overall_score
+from tunesmith.run.scores import SpeedupScale, overall_score
 from tunesmith.run.state import State, fold_records
 from tunesmith.session.problems import reload_problem
 from tunesmith.space.configset import Config
@@ -119,7 +119,7 @@ def search_speedups(runs: Iterable[Run]) -> dict[str, dict[Config, float]]:
     """By workload: the best short measurement of every configuration in any of the runs, as a speed-up."""
     found: dict[str, dict[Config, float]] = {}
     for run in runs:
-        yardstick = Yardstick(run.state)
+        yardstick = SpeedupScale(run.state)
         for outcome in run.state.searched:
             for workload, speedup in yardstick.speedups(outcome).items():
                 here = found.setdefault(workload, {})
@@ -132,7 +132,7 @@ def general_scores(runs: Iterable[Run]) -> dict[Config, float]:
     """The same over all workloads at once: the logarithm of the weighted geometric mean."""
     found: dict[Config, float] = {}
     for run in runs:
-        yardstick = Yardstick(run.state)
+        yardstick = SpeedupScale(run.state)
         for outcome in run.state.searched:
             config, value = outcome.trial.config, overall_score(run.problem, yardstick.speedups(outcome))
             if config is not None and value is not None and all(r.ok for r in outcome.results):

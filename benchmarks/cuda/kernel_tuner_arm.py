@@ -133,7 +133,7 @@ def main() -> int:
     problem, files = load_problem(EXAMPLE)
     template = load_template(EXAMPLE / "template.cu", problem, files)
     with place.temporary_scratch() as scratch:
-        device = place.choose_device(place.find_local_devices(place.Workplace("cuda", scratch)), None)
+        device = place.choose_device(place.find_local_devices(place.WorkerSite("cuda", scratch)), None)
     allowed = configurations(problem, template, device)
     rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as cache:

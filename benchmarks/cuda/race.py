@@ -47,7 +47,7 @@ class Track:
 
     def __enter__(self) -> Track:
         self.scratch: Path = self._stack.enter_context(machine.temporary_scratch())
-        here = machine.find_local_devices(machine.Workplace(self._spec, self.scratch))
+        here = machine.find_local_devices(machine.WorkerSite(self._spec, self.scratch))
         if not here.devices:
             raise SystemExit(f"there is no device here: {here.trouble}")
         wanted = self._wanted
@@ -55,7 +55,7 @@ class Track:
         if not same:
             raise SystemExit(f"the runs were made on {wanted.name if wanted else '?'}, which is not here")
         self.device = same[0]
-        self.runner = Runner(machine.Workplace(self._spec, self.scratch).spawn("device"), self.device)
+        self.runner = Runner(machine.WorkerSite(self._spec, self.scratch).spawn("device"), self.device)
         self._stack.callback(self.runner.restart)  # ends its worker
         return self
 
@@ -68,7 +68,7 @@ class Track:
         """By the variant's digest; when this returns, no builder is left."""
         count = machine.builder_count(self.device, 0)
         builders = machine.make_builders(
-            machine.Workplace(self._spec, self.scratch), self.device, count, compiler
+            machine.WorkerSite(self._spec, self.scratch), self.device, count, compiler
         )
         try:
             waiting = {v.digest: builders.start(v) for v in variants}

@@ -84,7 +84,7 @@ def look(folder: Path) -> apart.Row:
     """One problem under both, in this process."""
     problem = load_problem(folder)[0]
     with machine.temporary_scratch() as scratch:
-        gpu = machine.choose_device(machine.find_local_devices(machine.Workplace(BACKEND, scratch)), None)
+        gpu = machine.choose_device(machine.find_local_devices(machine.WorkerSite(BACKEND, scratch)), None)
         settings = LabSettings(SEED, 1)
         found: apart.Row = {"gpu": gpu.name}
         if gpu.absent:
@@ -98,10 +98,10 @@ def look(folder: Path) -> apart.Row:
 
 def watched_there(problem: Problem, gpu: Device, settings: LabSettings, scratch: Path) -> Sanitized:
     compiler = machine.choose_compiler(
-        problem, None, gpu, machine.Workplace(BACKEND, scratch), lambda _words: None
+        problem, None, gpu, machine.WorkerSite(BACKEND, scratch), lambda _words: None
     )
     own = LabSettings(settings.seed, settings.builders, compiler.partition(" ")[0])
-    lab = machine.make_lab(problem, gpu, machine.Workplace(BACKEND, scratch), settings=own)
+    lab = machine.make_lab(problem, gpu, machine.WorkerSite(BACKEND, scratch), settings=own)
     try:
         return lab.sanitize()
     finally:

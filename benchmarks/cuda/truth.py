@@ -29,7 +29,7 @@ from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.space.configset import Config
 
 CLOSE = 1.15  # seen within this factor of the best: in the field
-LEAST, MOST = 12, 40
+LEAST, MAX = 12, 40
 GENERAL = 12
 LONG = TimingPolicy(rounds=41, min_rounds=41, chain_seconds=0.002, max_seconds=300.0)
 WITHIN = 3.0  # per cent: what a winner may be behind
@@ -56,7 +56,7 @@ def close_ones(speedups: Mapping[Config, float]) -> list[Config]:
     """The best first, until one is too far behind; never fewer than LEAST nor more than MOST."""
     ranked = sorted(speedups, key=lambda config: -speedups[config])
     close = [config for config in ranked if speedups[config] * CLOSE >= speedups[ranked[0]]]
-    return ranked[: min(MOST, max(LEAST, len(close)))]
+    return ranked[: min(MAX, max(LEAST, len(close)))]
 
 
 def wanted(

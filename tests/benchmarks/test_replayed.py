@@ -20,7 +20,7 @@ from tunesmith.run.events import Event, Profiled, Settings, Steered
 from tunesmith.run.loop import Loop
 from tunesmith.run.scores import score_configs
 from tunesmith.run.stages import World
-from tunesmith.run.talk import Talking
+from tunesmith.run.talk import ModelDialogue
 from tunesmith.search import load_searcher
 from tunesmith.session.roles import planner_and_author
 from tunesmith.space.configset import Config
@@ -65,7 +65,7 @@ def search(
     lab = RecordedLab(RUN, Diagnosing(), known, within)  # type: ignore[arg-type]
     journal = MemoryJournal(RUN, settings)
     templates = Templates(PROBLEM, DEVICE, ANSWERED, NoTexts())
-    talk = Talking(PROBLEM, templates, *planner_and_author(PROBLEM, templates))
+    talk = ModelDialogue(PROBLEM, templates, *planner_and_author(PROBLEM, templates))
     world = World(PROBLEM, templates, lab, load_searcher(settings.search), talk, heeds_words=False)
     loop = Loop(world, log_of(journal, Silence()))
     try:

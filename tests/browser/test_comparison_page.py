@@ -15,7 +15,7 @@ from tests.core.deliver.test_page import HOSTILE
 from tests.end_to_end.replaying import unpacked
 from tests.frameworks import need
 from tunesmith.plugins.watch.following import RunsBelow
-from tunesmith.plugins.watch.guard import Door, open_listener
+from tunesmith.plugins.watch.guard import AccessPolicy, open_listener
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +34,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(compared: Path) -> Iterator[str]:
     """The address of a server of that folder, without a path."""
     own = open_listener(0)
-    door = Door.new(own.getsockname()[1])
+    door = AccessPolicy.new(own.getsockname()[1])
     with closing(server.WatchServer(RunsBelow(compared), door)) as watching:
         config = uvicorn.Config(watching.app(), log_config=None, lifespan="off", ws="none")
         serving = uvicorn.Server(config)

@@ -45,7 +45,7 @@ from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall
 from tunesmith.run.stages import World
 from tunesmith.run.state import State, apply_record
-from tunesmith.run.talk import Talking
+from tunesmith.run.talk import ModelDialogue
 from tunesmith.search import load_searcher
 from tunesmith.session import roles as casting
 from tunesmith.session.problems import PROMPT, templates_of
@@ -179,13 +179,13 @@ class _Silent:
     def say(self, _text: str) -> None: ...
 
 
-def talking(folder: RunFolder, templates: Templates, state: State) -> Talking:
+def talking(folder: RunFolder, templates: Templates, state: State) -> ModelDialogue:
     """The roles of a run, as those that a journal names play them."""
     assert state.started is not None
     files, settings = dict(state.started.files), state.settings
     roles = STRATEGIES[settings.strategy].roles
     prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in roles if f"{PROMPT}{r}" in files}
-    cast = casting.Casting(settings.models, prompts, folder.path, strategy=settings.strategy)
+    cast = casting.RoleContext(settings.models, prompts, folder.path, strategy=settings.strategy)
     return casting.create_talking(templates.problem, templates, state, cast)
 
 

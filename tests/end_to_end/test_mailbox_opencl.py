@@ -25,14 +25,14 @@ from tunesmith.agents.models import EXPERT, parse_models
 from tunesmith.run.events import Settings
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))
-MOST_EVALS = 8  # of a search: enough to find a winner, and over in a minute
+MAX_EVALS = 8  # of a search: enough to find a winner, and over in a minute
 
 
 def command(settings: Settings) -> list[object]:
     """As it was recorded, with a mailbox for each role that a model played."""
     played = [role for role, spec in parse_models(settings.models).items() if spec.kind != EXPERT]
     models = ",".join(f"{role}=mailbox" for role in played)
-    evals = min(settings.evals or MOST_EVALS, MOST_EVALS)
+    evals = min(settings.evals or MAX_EVALS, MAX_EVALS)
     rounds = () if settings.rounds is None else ("--rounds", settings.rounds)
     limits = ("--seed", settings.seed, "--evals", evals, *rounds)
     return ["tune", "problem", "--no-cache", "--no-prior", *limits, "--model", models, "--out", "run"]

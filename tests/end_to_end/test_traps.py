@@ -28,7 +28,7 @@ from tunesmith.base.text import sha256_hex
 from tunesmith.cli.app import app
 from tunesmith.run.protection import NEEDED
 from tunesmith.session import place
-from tunesmith.session.place import Workplace
+from tunesmith.session.place import WorkerSite
 
 KEY = "sk-trap-0123456789abcdef0123"
 SECONDS = 100
@@ -292,7 +292,7 @@ def test_every_command_is_called() -> None:
 
 
 def _sandboxed(scratch: Path) -> bool:
-    return not place.worker_protection(Workplace("fake", scratch)).missing(NEEDED)
+    return not place.worker_protection(WorkerSite("fake", scratch)).missing(NEEDED)
 
 
 @pytest.mark.timeout(300)  # the first makes the folder

@@ -24,7 +24,7 @@ from tunesmith.source.preprocess import Predefined, define_macro_values, fold_ma
 from tunesmith.source.printing import print_expr, print_function, print_statements, print_type, wrap_line
 from tunesmith.source.reader.parse import read_expression, read_source_tree
 from tunesmith.source.reader.templates import bind_kernel
-from tunesmith.source.substitution import Changes, Handed, is_plain_place, substitute
+from tunesmith.source.substitution import ArgumentPassing, Changes, is_plain_place, substitute
 from tunesmith.source.tree import Language
 from tunesmith.source.types import declared_types, integer_literal, type_of
 from tunesmith.source.walk import root_variable, statements_in
@@ -234,7 +234,7 @@ def read_arguments(
     known = {name: type_in(type_) for name, type_ in types.items()}
     call = read_expression(f"own({args})")
     assert isinstance(call, c.Call)
-    handed = Handed(
+    handed = ArgumentPassing(
         source.functions[0], call.args, Changes(source), known,
         lambda expr: type_of(expr, known, source.functions), updated, frozenset(aliased.split()),
     )  # fmt: skip

@@ -147,7 +147,7 @@ class TestEnvironment:
         monkeypatch.setattr(
             "tunesmith.session.place.WorkerProcess", lambda _command, env, *_: started.append(env)
         )
-        machine.Workplace(backend, prefix).spawn("test")
+        machine.WorkerSite(backend, prefix).spawn("test")
         assert (started[0].get("OCL_ICD_VENDORS") == f"{prefix}/pocl/vendors") is told
 
 

@@ -239,14 +239,14 @@ def _valid_retry_delay(asked: float | None) -> float | None:
     return asked if asked is not None and math.isfinite(asked) and asked >= 0 else None
 
 
-MOST_BYTES = 64 << 20  # of an answer on the wire: a token has some 400 bytes around it
+MAX_BYTES = 64 << 20  # of an answer on the wire: a token has some 400 bytes around it
 LONGEST_EVENT = 4 << 20
-MOST_LINES = 256  # of an event, which has two or three: a client may copy all of it with each
-MOST_THOUGHT = 8 * LONGEST  # characters
+MAX_LINES = 256  # of an event, which has two or three: a client may copy all of it with each
+MAX_THOUGHT = 8 * LONGEST  # characters
 CONNECTING = 20.0  # seconds
 ENDS = (b"[DONE]", b"message_stop")  # by which a stream says that it is whole
-MOST_TOKENS = 100_000_000  # that anybody can have used on one reply
-MOST_DOLLARS = 1e6
+MAX_TOKENS = 100_000_000  # that anybody can have used on one reply
+MAX_DOLLARS = 1e6
 PREFIX = "1h"  # how long material is stored that later rounds begin with
 TURN = "5m"  # and what only the same turn goes on from
 
@@ -413,8 +413,8 @@ async def _read_stream(events: AsyncIterator[object], stall: float, arrival: Arr
         except TimeoutError:
             arrival.fault = f"nothing came for {stall:g} s in the middle of the reply"
             return
-        if arrival.thought > MOST_THOUGHT:
-            arrival.fault = f"it thought for more than {MOST_THOUGHT} characters"
+        if arrival.thought > MAX_THOUGHT:
+            arrival.fault = f"it thought for more than {MAX_THOUGHT} characters"
             return
 
 
@@ -461,9 +461,9 @@ class _Limited(httpx2.AsyncByteStream):  # type: ignore[misc]
             since, lines = since + len(rest), lines + rest.count(b"\n") + rest.count(b"\r")
             count += len(chunk)
             faults = {
-                f"more than {MOST_BYTES >> 10} KiB": count > MOST_BYTES,
+                f"more than {MAX_BYTES >> 10} KiB": count > MAX_BYTES,
                 f"an event of more than {LONGEST_EVENT >> 10} KiB": since > LONGEST_EVENT,
-                f"an event of more than {MOST_LINES} lines": lines > 2 * MOST_LINES,
+                f"an event of more than {MAX_LINES} lines": lines > 2 * MAX_LINES,
             }
             if any(faults.values()):
                 self._arrival.fault = f"it sent {next(what for what, holds in faults.items() if holds)}"
@@ -577,7 +577,7 @@ def anthropic_usage(raw: Mapping[str, Any]) -> Usage:
 
 def _token_count(value: object) -> int | None:
     """None for what cannot be."""
-    is_one = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    is_one = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS
     return int(value) if is_one else None  # type: ignore[call-overload]
 
 
@@ -586,7 +586,7 @@ def add_price(usage: Usage, raw: Mapping[str, Any], model: str, url: str) -> Usa
     reported = raw.get("cost")
     dollars: float | None = None
     if isinstance(reported, int | float) and not isinstance(reported, bool):
-        dollars = float(reported) if math.isfinite(reported) and 0 <= reported <= MOST_DOLLARS else None
+        dollars = float(reported) if math.isfinite(reported) and 0 <= reported <= MAX_DOLLARS else None
     if dollars is None and usage.sent is not None and usage.received is not None:
         counts = PricedUsage(
             input_tokens=usage.sent,

@@ -77,7 +77,7 @@ class Mailbox:
         found = []
         for name, text in self._taken.items():
             try:
-                now = _as_taken(read_plain(self.folder / f"{name}.reply.md", _MOST_BYTES))
+                now = _as_taken(read_plain(self.folder / f"{name}.reply.md", _MAX_BYTES))
             except OSError:  # it was tidied away, or is another model's
                 continue
             if now != text and self._changed.get(name) != now:
@@ -124,7 +124,7 @@ class Mailbox:
         file = self.folder / f"{request.name}.request.md"
         text = format_letter(request, reply_name)
         if os.path.lexists(file):
-            there = read_plain(file, _MOST_BYTES).decode("utf-8", "replace")
+            there = read_plain(file, _MAX_BYTES).decode("utf-8", "replace")
             if there == text:
                 return
             if not all(message.text.strip() in there for message in request.messages):
@@ -185,7 +185,7 @@ def _read_settled(file: Path) -> str | None:
 
 ABOUT = "about.json"
 _REPLY = re.compile(r"(?P<number>\d+)-(?P<role>[a-z]+)\.reply\.md")
-_MOST_BYTES = 4 * LONGEST
+_MAX_BYTES = 4 * LONGEST
 
 
 @dataclass(frozen=True)
@@ -289,9 +289,7 @@ class Player:
         if self._has_noted or not file.is_file():
             return ""
         same = replace(request, number=int(name.partition("-")[0]))
-        if read_plain(file, _MOST_BYTES).decode("utf-8", "replace") == format_letter(
-            same, f"{name}.reply.md"
-        ):
+        if read_plain(file, _MAX_BYTES).decode("utf-8", "replace") == format_letter(same, f"{name}.reply.md"):
             return ""
         self._has_noted = True
         return (
@@ -309,7 +307,7 @@ def _read_replies(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
         if match is not None:
             name = file.name.removesuffix(".reply.md")
             facts = about.replies.get(name, ReplyFacts())
-            text = read_plain(file, _MOST_BYTES).decode("utf-8", "replace")
+            text = read_plain(file, _MAX_BYTES).decode("utf-8", "replace")
             is_cut = facts.is_cut or len(text) > LONGEST
             reply = Reply(text[: LONGEST + 1], facts.usage, facts.seconds, is_cut)
             numbered.append((int(match["number"]), match["role"], name, reply))

@@ -32,7 +32,7 @@ from tunesmith.run.budget import (
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Profiled
 from tunesmith.run.figures import best_so_far, candidate_speedups
-from tunesmith.run.ports import Catalogue, Offer
+from tunesmith.run.ports import MoveCatalogue, MoveOffer
 from tunesmith.run.prior import best_config, diagnoses_in_view, in_view
 from tunesmith.run.race import sound_scores
 from tunesmith.run.rounds import (
@@ -45,8 +45,8 @@ from tunesmith.run.rounds import (
     score_at,
     speedup_from_log,
 )
-from tunesmith.run.scores import Yardstick
-from tunesmith.run.state import Candidate, Grown, State
+from tunesmith.run.scores import SpeedupScale
+from tunesmith.run.state import Candidate, IndexedLog, State
 from tunesmith.space.configset import Config
 from tunesmith.space.expr import Undefined
 
@@ -111,7 +111,7 @@ def floors_first(problem: Problem, state: State) -> dict[str, LeastTime]:
     for one in state.profiled:
         if one.config is None and one.diagnosis is not None and one.diagnosis.floor:
             looked.setdefault(one.workload, one)
-    return least_times(problem, replace(state, profiled=tuple(looked.values()), outcomes=Grown()))
+    return least_times(problem, replace(state, profiled=tuple(looked.values()), outcomes=IndexedLog()))
 
 
 def floors_since(problem: Problem, state: State) -> list[str]:
@@ -372,7 +372,7 @@ _NUMBERED = re.compile(r"#.*\b\d+:")
 _ACCESS = re.compile(r"(?P<what>(?:read|written) as .*?\]), (?P<how>[^\[\]]+)")
 
 
-def reading_part(moves: Catalogue) -> PromptPart:
+def reading_part(moves: MoveCatalogue) -> PromptPart:
     lines = [_how_once(line) for line in moves.reading]
     lines += ["", fence_with_backticks(moves.text)] if moves.text else []
     return PromptPart(f"How a program reads {moves.of or 'the kernel'}", "\n".join(lines), 1)
@@ -418,7 +418,7 @@ def _format_sizes(problem: Problem, sizes: Sequence[tuple[str, int]]) -> str:
     return f"({', '.join(str(known[name]) for name in problem.size_names if name in known)})"
 
 
-def refused_lines(moves: Catalogue) -> list[str]:
+def refused_lines(moves: MoveCatalogue) -> list[str]:
     """Why moves do not apply; a reason that several have is said once."""
     reasons: dict[str, list[str]] = {}
     for name, why in moves.refused:
@@ -426,7 +426,7 @@ def refused_lines(moves: Catalogue) -> list[str]:
     return [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
 
 
-def moves_part(moves: Catalogue) -> PromptPart:
+def moves_part(moves: MoveCatalogue) -> PromptPart:
     """Places that several share, and reasons that several have, are said once."""
     shared = _alias_repeated_texts((o.place for o in moves.offers if o.place), lambda number: f"[{number}]")
     lines = [f"- {sign} is {place}" for place, sign in shared.items()]
@@ -437,7 +437,7 @@ def moves_part(moves: Catalogue) -> PromptPart:
     return PromptPart(f"Moves that a program can apply{to}, proved safe", "\n".join(lines), 2, short)
 
 
-def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:
+def ideas_parts(state: State, moves: Callable[[], MoveCatalogue]) -> list[PromptPart]:
     """The same for whoever writes kernels in words, where the run offers moves to all."""
     if state.settings.moves != "all":
         return []
@@ -452,7 +452,7 @@ def _alias_repeated_texts(texts: Iterable[str], sign: Callable[[int], str]) -> d
     return {text: sign(number) for number, text in enumerate(twice, 1)}
 
 
-def offer_line(offer: Offer, shared: Mapping[str, str] | None = None) -> str:
+def offer_line(offer: MoveOffer, shared: Mapping[str, str] | None = None) -> str:
     """One move with its place, what it adds to a template, and the remedies it can be."""
     place = (shared or {}).get(offer.place, offer.place)
     added = offer.parameters
@@ -476,7 +476,7 @@ LONGEST_REASON = 6000  # of the words about the kernel that is gone on from
 NOTHING = "Nothing yet: the device is not where this was written. It will be measured on it, later."
 
 
-def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -> list[PromptPart]:
+def task_parts(problem: Problem, state: State, moves: MoveCatalogue | None = None) -> list[PromptPart]:
     """What planners, authors and a conversation are told alike; an analyst without how the kernel is read.
     All of it stays the same in a run, so that caches of prompts hold it: what changes stands behind."""
     return [
@@ -686,7 +686,7 @@ def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
     if not outcomes:
         return ["It has not been measured."]
     outcome = outcomes[-1]
-    speedups, lines = Yardstick(state).speedups(outcome), []
+    speedups, lines = SpeedupScale(state).speedups(outcome), []
     for workload in problem.workloads:
         found = outcome.result(workload.name)
         if found is not None and found.timing is not None:

@@ -32,14 +32,14 @@ from tunesmith.problem.vet import foreign_fault
 from tunesmith.run.budget import candidate_noun, last_written, no_more_requests, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Exchange, Extended, Question, Reply
-from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Refactoring, Written
+from tunesmith.run.ports import Author, Declined, MoveCatalogue, Planner, Refactoring, Written
 from tunesmith.run.rounds import leading_candidate, plain_problem, problem_of
 from tunesmith.run.state import Candidate, State
 
 EXPERT = "expert"  # as the base of a plan
 
 
-def expert_words(moves: Catalogue, writes: bool) -> str:
+def expert_words(moves: MoveCatalogue, writes: bool) -> str:
     """What planners are told; empty where nobody could do it."""
     if not writes or not moves.available:
         return ""
@@ -49,7 +49,7 @@ def expert_words(moves: Catalogue, writes: bool) -> str:
     )
 
 
-def decide_handover(plan: PlanReply, moves: Catalogue, writes: bool) -> Decided | Unusable:
+def decide_handover(plan: PlanReply, moves: MoveCatalogue, writes: bool) -> Decided | Unusable:
     """Of a plan that has the program's template changed by the author."""
     if not writes:
         return Unusable(f"`base` is {EXPERT!r}, and nobody here writes by words: leave `base` out")
@@ -82,7 +82,7 @@ def handed_parts(
     return [PromptPart(heading, "\n".join([words, *left_out, "", fence_with_backticks(made.text)]))]
 
 
-def plan_lines(decision: Decided, moves: Catalogue) -> list[str]:
+def plan_lines(decision: Decided, moves: MoveCatalogue) -> list[str]:
     """A plan, as its author is told of it."""
     lines = [f"Why: {decision.reason}"]
     if decision.what:
@@ -95,7 +95,7 @@ def plan_lines(decision: Decided, moves: Catalogue) -> list[str]:
     return lines
 
 
-MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
+MAX_EVIDENCE, MAX_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
 LONGEST = 6000  # characters of all of them
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -165,9 +165,9 @@ def analysis_text(exchange: Exchange) -> str:
     given = set(_NUMBER.findall(text.replace(example, "") if example else text))
     shown = [line for line in found.evidence if set(_NUMBER.findall(line)) <= given]
     made_up = len(found.evidence) - len(shown)
-    lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MOST_EVIDENCE])]
+    lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MAX_EVIDENCE])]
     lines += [f"- ({made_up} more left out: they cite numbers that were not measured)"] if made_up else []
-    lines += [f"Advice: {line}" for line in found.advice[:MOST_ADVICE]]
+    lines += [f"Advice: {line}" for line in found.advice[:MAX_ADVICE]]
     # On a line each, so that none can pass for a heading of what it is shown in.
     return shorten_middle("\n".join(" ".join(line.split()) for line in lines), LONGEST)
 
@@ -182,7 +182,7 @@ class ModelAuthor:
 
     problem: Problem
     templates: Templates
-    catalogue: Callable[[], Catalogue]
+    catalogue: Callable[[], MoveCatalogue]
     prompt: str
     name: str  # of the model
     signature: SignatureFaults
@@ -272,7 +272,7 @@ class PlanningModel:
 
     problem: Problem
     templates: Templates
-    catalogue: Callable[[], Catalogue]
+    catalogue: Callable[[], MoveCatalogue]
     prompt: str
     analyst: ModelAnalyst | None  # whose words it is told; `Analysed` asks for them
     lessons: str = field(default="", kw_only=True)  # of earlier runs
@@ -526,13 +526,13 @@ class PlainKernels:
 
     problem: Problem
     templates: Templates
-    of_problem: Callable[[Problem], Catalogue]
+    of_problem: Callable[[Problem], MoveCatalogue]
 
     @property
-    def of_original(self) -> Catalogue:
+    def of_original(self) -> MoveCatalogue:
         return self.of_problem(self.problem)
 
-    def catalogue(self, state: State) -> Catalogue:
+    def catalogue(self, state: State) -> MoveCatalogue:
         kernel = state.plain_kernel
         if kernel is None:
             return self.of_original

@@ -21,7 +21,7 @@ from tunesmith.base.codec import Malformed, decode_tagged, encode_tagged, frame_
 from tunesmith.base.text import strip_controls
 from tunesmith.run.config import passed_on
 
-MOST_OUTPUT = 16 << 20  # bytes
+MAX_OUTPUT = 16 << 20  # bytes
 POLL = 0.05
 ANSWER_SECONDS = 20.0
 Asked = tuple[Request, tuple[bytes, ...]]
@@ -59,7 +59,7 @@ def run_under(
     log: Path,
     end: float,
     seconds: float,
-    most_output: int = MOST_OUTPUT,
+    most_output: int = MAX_OUTPUT,
 ) -> EndedTool:
     """Until the clock shows `end`, `seconds` after the start. `command` is the tool's, with its options, and
     `name` what it is called in a sentence."""
@@ -162,7 +162,7 @@ def _own_file(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def text_of(file: Path, most: int = MOST_OUTPUT) -> str:
+def text_of(file: Path, most: int = MAX_OUTPUT) -> str:
     try:
         with open(file, "rb", opener=_own_file) as source:
             return source.read(most).decode(errors="replace")

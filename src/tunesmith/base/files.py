@@ -21,7 +21,7 @@ from tunesmith.base.errors import BadInput
 
 SETTINGS_FILE = "tunesmith.toml"
 AGAIN = "run the same command again"
-MOST_BYTES = 1 << 31  # of a file that is read whole
+MAX_BYTES = 1 << 31  # of a file that is read whole
 ROOM = 1 << 20  # bytes that a compiler needs at least
 _PART = ".part"
 
@@ -93,7 +93,7 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def read_plain(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_plain(path: Path, most: int = MAX_BYTES) -> bytes:
     """At most so many bytes of a regular file."""
     with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
         return file.read(most)

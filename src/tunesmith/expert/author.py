@@ -30,7 +30,7 @@ from tunesmith.expert.write.page import declared_parameters
 from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
+from tunesmith.run.ports import Declined, MoveCatalogue, MoveOffer, Refactoring, Written
 from tunesmith.source.fold import int_value
 from tunesmith.source.tree import Unreadable
 from tunesmith.source.walk import names_in
@@ -172,14 +172,14 @@ def _write_local(task: Refactoring, context: Context, why: str = "") -> Written 
     return Written(template_text(draft, context), draft.moves, sort_refusals(refused), (*notes, *draft.notes))
 
 
-def build_catalogue(problem: Problem, device: Device) -> Catalogue:
+def build_catalogue(problem: Problem, device: Device) -> MoveCatalogue:
     """Every move at once is what tells which go together, and with which values."""
     written = ExpertAuthor().write(Refactoring(tuple(PARAMETERS)), problem, device)
     lines = reading_of_call(problem)
     beyond = _unread_reasons(problem)
     if isinstance(written, Declined):
         refused = tuple((name, written.reason) for name in PARAMETERS)
-        return Catalogue(lines, (), refused, beyond=beyond or (written.reason,))
+        return MoveCatalogue(lines, (), refused, beyond=beyond or (written.reason,))
     context = Context(problem, device)
     # A kernel that was read and cannot be written again gets the local moves.
     is_written = any(move.name in written.moves for move in MOVES_ON_MODEL)
@@ -190,7 +190,7 @@ def build_catalogue(problem: Problem, device: Device) -> Catalogue:
     parameters = declared_parameters(written.text)
     refused = written.refused
     offers = tuple(
-        Offer(
+        MoveOffer(
             name,
             about[name],
             places.get(name, ""),
@@ -205,7 +205,7 @@ def build_catalogue(problem: Problem, device: Device) -> Catalogue:
         refused = tuple(pair for pair in refused if pair[0] not in alone.moves)
     refused = _said_of(OWN_TEXT, alone if isinstance(alone, str) else "", refused)
     beyond = beyond if is_written or beyond else written.notes[:1]
-    return Catalogue(lines, offers, refused, written.skipped, beyond)
+    return MoveCatalogue(lines, offers, refused, written.skipped, beyond)
 
 
 def _unread_reasons(problem: Problem) -> tuple[str, ...]:
@@ -217,10 +217,10 @@ def _unread_reasons(problem: Problem) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _offered_alone(move: Move[LocalDraft], template: Written) -> Offer:
+def _offered_alone(move: Move[LocalDraft], template: Written) -> MoveOffer:
     about = f"{move.about} Only by itself: the template keeps the original's text, where no other move acts"
     lines = tuple(line for name, line in declared_parameters(template.text) if is_of(move.name, name))
-    return Offer(move.name, about, "", lines, tuple(str(remedy) for remedy in move.remedies))
+    return MoveOffer(move.name, about, "", lines, tuple(str(remedy) for remedy in move.remedies))
 
 
 def reading_of_call(problem: Problem, facts: bool = False) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ NEAR = 1.03  # times the floor, at every workload
 GAINED = math.log(1.01)  # what two rounds must bring to be worth a third
 FIRST = 3  # moves that join the first round by the diagnosis
 AT_ONCE = 4  # moves that join a later round
-MOST_ROUNDS = 12  # rejected ones included, which cost a check each
+MAX_ROUNDS = 12  # rejected ones included, which cost a check each
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ def _stop_reason(history: Sequence[RoundResult]) -> str:
     scores = list(accumulate((turn.score for turn in history if turn.score is not None), max, initial=0.0))
     if len(scores) > 3 and scores[-1] - scores[-3] < GAINED:
         return "the last two rounds gained less than 1 % together"
-    if len(history) >= MOST_ROUNDS:
-        return f"{MOST_ROUNDS} rounds have been tried"
+    if len(history) >= MAX_ROUNDS:
+        return f"{MAX_ROUNDS} rounds have been tried"
     return ""
 
 

@@ -42,7 +42,7 @@ from tunesmith.profiles.facts import ALL, Counters
 from tunesmith.run.config import secret_values
 from tunesmith.run.protection import REQUIRED
 
-MOST_OUTPUT = 4 << 20
+MAX_OUTPUT = 4 << 20
 BESIDE_SECONDS = 30.0  # for a worker elsewhere to begin and to answer, beside what the tool may take
 FIND_SECONDS = 60.0
 LONGEST_NAME = 300
@@ -50,7 +50,7 @@ NO_ANSWER = (WorkerDied, WorkerReplaced, WorkerTimedOut)
 Spawn = Callable[[str], WorkerProcess]
 
 
-class ToolPlace(Protocol):
+class SanitizerHost(Protocol):
     """Runs a worker under the tools of a sanitizer."""
 
     @property
@@ -83,7 +83,7 @@ class ToolsHere:
             with tempfile.TemporaryDirectory(prefix="sanitize-", dir=self.scratch) as folder:
                 log = Path(folder, "log")
                 command = self.kind.command(self.program, tool, log)
-                how = (self.environment, Path(folder), log, end, seconds, MOST_OUTPUT)
+                how = (self.environment, Path(folder), log, end, seconds, MAX_OUTPUT)
                 return run_under(self.kind.program, command, self.worker, [(what, tuple(blobs))], *how)
         except OSError as error:
             return EndedTool(
@@ -106,7 +106,7 @@ class ToolsThere:
         except NO_ANSWER as error:
             return EndedTool(1, "", "", fault=f"{self.name} could not be run there: {error}")
         if isinstance(reply, EndedTool):
-            return replace(reply, log=reply.log[:MOST_OUTPUT], stderr=reply.stderr[-MOST_OUTPUT:])
+            return replace(reply, log=reply.log[:MAX_OUTPUT], stderr=reply.stderr[-MAX_OUTPUT:])
         return EndedTool(1, "", "", fault=f"{self.name} could not be run there: {_refusal_reason(reply)}")
 
 
@@ -182,12 +182,12 @@ def _refusal_reason(reply: Reply) -> str:
 # What a host says it has counted is data: it is bounded, and what no profiler prints is no counter.
 SECONDS = 150.0  # for what counts there: it gives up by itself before that
 LONGEST_WHY = 600
-MOST_LEFT_OUT = 200
+MAX_LEFT_OUT = 200
 LONGEST_METRIC = 200
 READ = 16  # times what is kept of a host's words
-MOST_SHARE = 10.0  # peaks are at another clock than the launch
-MOST_RATIO = 1e4
-MOST_SUM = 1e18
+MAX_SHARE = 10.0  # peaks are at another clock than the launch
+MAX_RATIO = 1e4
+MAX_SUM = 1e18
 _SUMS = ("dram_read", "dram_written", "shared_wavefronts", "shared_conflicts")
 _RATIOS = ("eligible_warps", "load_sectors", "store_sectors")
 # Their parts may come from different replays of a launch: more than a whole is printed, and means nothing.
@@ -199,10 +199,10 @@ _WHOLES = {
     "load_bytes_per_sector": 32,
     "store_bytes_per_sector": 32,
 }
-_MOST = {
-    **dict.fromkeys(_SUMS, MOST_SUM),
-    **dict.fromkeys(_RATIOS, MOST_RATIO),
-    **{name: MOST_SHARE * whole for name, whole in _WHOLES.items()},
+_MAX = {
+    **dict.fromkeys(_SUMS, MAX_SUM),
+    **dict.fromkeys(_RATIOS, MAX_RATIO),
+    **{name: MAX_SHARE * whole for name, whole in _WHOLES.items()},
     "threads_per_instruction": 32 * ALL,
 }
 
@@ -267,7 +267,7 @@ def sanitize_counted(reply: Reply) -> Counted:
         return Counted(None, _sanitize_foreign_text(reply.why_not), lasting=reply.lasting)
     if fault := find_impossible_counter(reply.counters):
         return Counted(None, f"its host counted what cannot be: {fault}")
-    left_out = tuple(_sanitize_foreign_text(name, LONGEST_METRIC) for name in reply.left_out[:MOST_LEFT_OUT])
+    left_out = tuple(_sanitize_foreign_text(name, LONGEST_METRIC) for name in reply.left_out[:MAX_LEFT_OUT])
     return Counted(without_excess(reply.counters), "", left_out)
 
 
@@ -285,7 +285,7 @@ def find_impossible_counter(counters: Counters) -> str:
         value = getattr(counters, counter.name)
         if counter.name == "stalls":
             continue
-        most = _MOST.get(counter.name, MOST_SHARE)
+        most = _MAX.get(counter.name, MAX_SHARE)
         if value is not None and not _is_within_limit(value, most):
             return f"{counter.name} is {value:g}, which is 0 to {most:g}"
     if (counters.shared_conflicts or 0.0) > ALL * (counters.shared_wavefronts or math.inf):

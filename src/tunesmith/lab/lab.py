@@ -22,7 +22,7 @@ from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
 from tunesmith.lab.runner import Runner
-from tunesmith.lab.validate_timing import LookJudge
+from tunesmith.lab.validate_timing import SampleJudge
 from tunesmith.problem.cases import Case, case_reach, full_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import delivered_variant
@@ -50,7 +50,7 @@ from tunesmith.space.configset import Config
 
 if TYPE_CHECKING:
     from tunesmith.lab.judge.branch_search import BranchSearch
-    from tunesmith.lab.profile import Onlooker
+    from tunesmith.lab.profile import ProfileSession
 
 
 ROUNDS, LOOKS = 11, 2  # of timed launches, and looks at their results
@@ -113,7 +113,7 @@ class LocalLab:
         cache: ResultCache | None = None,
         known: Iterable[Outcome] = (),
         progress: Callable[[str], None] = lambda _text: None,
-        onlooker: Onlooker | None = None,
+        onlooker: ProfileSession | None = None,
         no_profiles: str = "",
         extra: Sequence[ExtraCase] = (),
         draw_seed: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
@@ -148,7 +148,7 @@ class LocalLab:
         self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers, beside)
         self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
-        looks = LookJudge(problem, references, self._clean, measure.original_deadline)
+        looks = SampleJudge(problem, references, self._clean, measure.original_deadline)
         timed = (problem, device, self._runner, self._original, looks, self._seed, cache)
         self._timer = TrialTimer(*timed, settings.seconds)
         common = (problem, device, references, self._runner, self._original.plan)

@@ -19,7 +19,7 @@ from tunesmith.lab.build import Builders, BuiltCode
 from tunesmith.lab.disturbance import RETAKEN
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
-from tunesmith.lab.validate_timing import DRAWS, Believer, LookJudge, split_policy, times_vary
+from tunesmith.lab.validate_timing import DRAWS, SampleJudge, TimingValidator, split_policy, times_vary
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import (
@@ -220,7 +220,7 @@ class TrialTimer:
     _device: Device
     _runner: Runner
     _original: Original
-    _looks: LookJudge
+    _looks: SampleJudge
     _seed: int
     _cache: ResultCache | None
     _run_seconds: float | None = None  # that the run has for its search
@@ -234,7 +234,7 @@ class TrialTimer:
         # Seconds that this run still waits for a quiet device.
         self._patience = min(PATIENCE, PATIENCE_SHARE * (self._run_seconds or math.inf))
         layout_seconds = partial(_layout_seconds, self._device)
-        self._believer = Believer(self._runner, self._looks, layout_seconds, DATA_RATE)
+        self._believer = TimingValidator(self._runner, self._looks, layout_seconds, DATA_RATE)
 
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""

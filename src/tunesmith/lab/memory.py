@@ -187,7 +187,7 @@ def _share_guard_zones(parts: list[GuardedLayout]) -> list[GuardedLayout]:
     ]
 
 
-MOST_SENT = 1 << 31  # bytes that the looks of one request send, but for one look
+MAX_SENT = 1 << 31  # bytes that the looks of one request send, but for one look
 BLOB = 1 << 30  # bytes of a look that travel in one piece; what is larger takes several
 # What outputs hold before the first and the second run. Every half, bfloat16, float and double made of these
 # bytes is a quiet NaN, so that stray reads show as well.

@@ -401,7 +401,7 @@ class WorkerReplaced(Exception):
     nothing was asked of the new one."""
 
 
-class Patience:
+class RequestDeadline:
     """The seconds that a worker has. Where this process itself did not run for a while, because the machine
     stood still, that counts as a moment: the worker did not run either, and has done nothing wrong. So does
     the share of its processors that a virtual machine is not given."""
@@ -495,7 +495,7 @@ class WorkerProcess:
 
     def exchange(self, json: bytes, blobs: Sequence[bytes], deadline: float) -> Frame:
         """Send the frame of a request and wait for that of its reply, whatever is in them."""
-        patience = Patience(deadline)
+        patience = RequestDeadline(deadline)
         try:
             for part in frame_parts(json, blobs, deadline):
                 self._write(part, patience)
@@ -573,7 +573,7 @@ class WorkerProcess:
             self._stderr += data
             del self._stderr[:-STDERR_BYTES]
 
-    def _write(self, data: bytes, patience: Patience) -> None:
+    def _write(self, data: bytes, patience: RequestDeadline) -> None:
         descriptor = self._streams[0].fileno()
         view = memoryview(data)
         while view:
@@ -582,7 +582,7 @@ class WorkerProcess:
             with contextlib.suppress(BlockingIOError):
                 view = view[os.write(descriptor, view[: 1 << 20]) :]
 
-    def _read(self, size: int, patience: Patience) -> bytes:
+    def _read(self, size: int, patience: RequestDeadline) -> bytes:
         descriptor = self._streams[1].fileno()
         data = bytearray()
         while len(data) < size:

@@ -558,7 +558,7 @@ def main_place(launches: Sequence[Geometry]) -> int:
 
 
 @dataclass
-class Onlooker:
+class ProfileSession:
     """Nothing is measured but ceilings, once for a device, and counters where the user wants them."""
 
     problem: Problem

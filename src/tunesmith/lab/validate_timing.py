@@ -27,9 +27,9 @@ from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem, Workload, element_type
 
 GARBLED = Verdict(Status.CRASHED, "the worker garbled what it saw")
-MOST_AT_ONCE = 1 << 26  # bytes of an output
-MOST_SLOTS = 1 << 32
-MOST_APART = 1 << 20
+MAX_AT_ONCE = 1 << 26  # bytes of an output
+MAX_SLOTS = 1 << 32
+MAX_APART = 1 << 20
 OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ class Failing:
 
 
 @dataclass
-class LookJudge:
+class SampleJudge:
     _problem: Problem
     _references: References
     _clean: Runner  # of a process that runs the original and nothing else
@@ -216,7 +216,7 @@ def _out_of(blobs: Iterable[bytes], pieces: Iterable[Piece]) -> Iterator[Seen]:
 def _may_be(plan: Plan, look: TimedLook) -> bool:
     """Whether it is of slots, and of the plan's arrays or what follows them: any worker may have sent it."""
     slots, apart = (look.place.slot, look.wrote), look.place.apart
-    if not (0 <= min(slots) <= max(slots) < MOST_SLOTS and 0 < apart <= MOST_APART):
+    if not (0 <= min(slots) <= max(slots) < MAX_SLOTS and 0 < apart <= MAX_APART):
         return False
     buffers = {b.name: b for b in plan.buffers}
     pieces = (*look.pieces, *look.originals)
@@ -263,7 +263,7 @@ def _split_for_judging(b: BufferPlan, sent: Sequence[Seen]) -> list[list[Seen]]:
             continue
         if not parts or (room < len(blob) and b.compare != "codes"):
             parts.append([])
-            room = MOST_AT_ONCE
+            room = MAX_AT_ONCE
         parts[-1].append((piece, blob))
         room -= len(blob)
     return parts
@@ -303,9 +303,9 @@ INDICES = ("int32", "int64", "uint32", "uint64")
 
 
 @dataclass(frozen=True)
-class Believer:
+class TimingValidator:
     _runner: Runner
-    _looks: LookJudge
+    _looks: SampleJudge
     _layout_seconds: Callable[[int], float]  # of so many bytes
     _rate: float  # bytes a second that are sent and judged at the very least
 
@@ -341,7 +341,7 @@ class Believer:
             b for b in plan.compared() if b.name in whole or b.compare == "codes" or not is_divisible(b)
         ]
         nbytes = 2 * policy.looks * sum(b.nbytes for b in travels)
-        return min(nbytes, guards.MOST_SENT) / self._rate
+        return min(nbytes, guards.MAX_SENT) / self._rate
 
     def _judged(
         self, workload: Workload, plan: Plan, race: Race, run: RaceRun, deadline: float
@@ -378,7 +378,7 @@ class Believer:
 def spread_looks(looks: int, nbytes: int) -> list[int]:
     """How many looks each request has, where one sends so many bytes. As even as can be: the times of a
     request in which fewer look count as much."""
-    most = max(1, guards.MOST_SENT // max(1, nbytes))
+    most = max(1, guards.MAX_SENT // max(1, nbytes))
     requests = -(-looks // most)
     return [looks * (n + 1) // requests - looks * n // requests for n in range(requests)]
 

@@ -46,11 +46,11 @@ from tunesmith.space.expr import Compare, Node, Num, OneOf, iterate_nodes, parse
 # bound: those in comparisons come first, and those that are no power of two, around which every kernel is
 # tested anyway.
 
-MOST = 1 << 40  # beyond it no size goes
+MAX = 1 << 40  # beyond it no size goes
 SMALL = 16  # edge cases have all around these
-MOST_CONSTANTS = 64
-MOST_PASSES = 64
-MOST_REMAINDERS = 8
+MAX_CONSTANTS = 64
+MAX_PASSES = 64
+MAX_REMAINDERS = 8
 OTHERS = 64  # of a size that is not the one looked at, where its range allows
 
 Word = int | str
@@ -88,7 +88,7 @@ def collect_constants(variant: Variant, rng: np.random.Generator | None = None) 
     compared.update(in_text[0])
     mentioned.update(in_text[1])
 
-    found = sorted({value for value in (*compared, *mentioned) if 2 < value <= MOST})
+    found = sorted({value for value in (*compared, *mentioned) if 2 < value <= MAX})
     order = dict(zip(found, rng.permutation(len(found)), strict=True)) if rng is not None else {}
 
     def kind(value: int) -> int:
@@ -99,7 +99,7 @@ def collect_constants(variant: Variant, rng: np.random.Generator | None = None) 
         often = 0 if order else compared[value] + mentioned[value]
         return value <= SMALL, kind(value), often, int(order.get(value, value))
 
-    best = tuple(sorted(found, key=rank)[:MOST_CONSTANTS])
+    best = tuple(sorted(found, key=rank)[:MAX_CONSTANTS])
     return Constants(best, sum(kind(value) == 0 for value in best))
 
 
@@ -154,11 +154,11 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
     # Where both hold, `n % 97 == 5 && n > 200`: the first such number beyond the other.
     both = [
         (bound // modulus + 1) * modulus + rest
-        for modulus, rest in sorted(remainders)[:MOST_REMAINDERS]
+        for modulus, rest in sorted(remainders)[:MAX_REMAINDERS]
         for bound in sorted(set(compared))
         if bound > modulus > rest >= 0
     ]
-    return tuple(compared + both[:MOST_CONSTANTS]), tuple(mentioned)
+    return tuple(compared + both[:MAX_CONSTANTS]), tuple(mentioned)
 
 
 def _of_roots(words: Sequence[Word], compared: Sequence[int]) -> list[int]:
@@ -167,13 +167,13 @@ def _of_roots(words: Sequence[Word], compared: Sequence[int]) -> list[int]:
     squares = any(sign == "*" and a == b and _is_name(a) for a, sign, b in triples)
     roots = any("sqrt" in word for word in words if isinstance(word, str))
     found = [isqrt(value) for value in compared if squares and value > SMALL * SMALL]
-    return found + [value * value for value in compared if roots and SMALL < value * value <= MOST]
+    return found + [value * value for value in compared if roots and SMALL < value * value <= MAX]
 
 
 def _invert_factors(factors: Sequence[tuple[int, str]], value: int) -> Iterator[int]:
     """`n * 3 < 1584`: 528, where `value` stands on the other side of the comparison."""
     for factor, sign in factors:
-        if 0 < factor <= (40 if sign in ("<<", ">>") else MOST):
+        if 0 < factor <= (40 if sign in ("<<", ">>") else MAX):
             yield _UNDONE[sign](value, factor)
 
 
@@ -191,7 +191,7 @@ def _word_at(words: Sequence[Word], place: int) -> Word | None:
 
 def fold_constants(words: list[Word]) -> list[Word]:
     """`( 4 * 1024 )` as 4096, `(int)528` as 528; what is no constant as it stands."""
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         before, words = len(words), _reduced_once(words)
         if len(words) == before:
             break
@@ -229,7 +229,7 @@ def _fold_binary(a: Word, op: Word | None, b: Word | None) -> int | None:
     if (op in ("/", "%") and b == 0) or (op in ("<<", ">>") and not 0 <= b < 40):
         return None
     value = _COMPUTE[op](a, b)
-    return value if abs(value) <= MOST else None
+    return value if abs(value) <= MAX else None
 
 
 def _has_precedence(word: Word | None, precedence: int) -> bool:
@@ -347,7 +347,7 @@ EDGE_CASES = 17
 THRESHOLD_CASES = {"full": 6, "verify": 10}
 AROUND = 4  # cases for each constant: at it, below and above, and an array of such a length
 ODD_BYTES = 4 << 20
-ODD_BYTES_AT_MOST = 16 << 20  # with these values the reference is asked for every row
+MAX_ODD_BYTES_AT = 16 << 20  # with these values the reference is asked for every row
 MIXED_CASES = 3  # with room for most structures each
 HALVES_CASES = 2  # of the same sizes
 LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
@@ -447,7 +447,7 @@ def verify_cases(
     mixed_sizes = sizes_with_rows(domain, rng, min(limit, ODD_BYTES), MIXED_CASES) or little[:1]
     little.sort(key=lambda sizes: -min(value for _, value in sizes))  # a few elements show little
     around = _threshold_cases(domain, variant, seed, "verify", _most_bytes(domain, device))
-    roomy = [domain.bytes(_size_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
+    roomy = [domain.bytes(_size_point(sizes))[0] > MAX_ODD_BYTES_AT for sizes in around]
     there = ["normal" if large else plain[i % len(plain)] for i, large in enumerate(roomy)]
     alone = [name for name in odd if name not in (MIXED, "halves")]
     pairs = [

@@ -308,7 +308,7 @@ def handed_arrays(variant: Variant) -> frozenset[tuple[str, int, bool]]:
 
 
 LEAST_BYTES = 4096  # of all arrays: with less, a call is a launch and nothing else
-MOST_ENDS = 3  # sizes whose ends are combined
+MAX_ENDS = 3  # sizes whose ends are combined
 ENOUGH, DRAWS = 2000, 12  # points to choose from, and how often they are drawn at most
 
 
@@ -388,7 +388,7 @@ def _probe_corners(region: _ProbedRegion, points: Ints, served: Ints) -> Ints:
 
 def _box_frame(low: Ints, high: Ints, between: Ints) -> tuple[Ints, Ints]:
     """The corners of a box, and a place on each of its edges."""
-    free = min(MOST_ENDS, len(low))
+    free = min(MAX_ENDS, len(low))
     corners, edges = [], []
     for at_end in product((False, True), repeat=free):
         corner = between.copy()

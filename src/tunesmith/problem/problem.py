@@ -406,9 +406,9 @@ class Problem:
 # data.
 
 FORMAT = 1
-MOST_BYTES = 64 << 20  # of one case's arrays
-MOST_TEXT = 24_000_000  # characters of one file
-MOST_CASES = 8
+MAX_BYTES = 64 << 20  # of one case's arrays
+MAX_TEXT = 24_000_000  # characters of one file
+MAX_CASES = 8
 DISTRIBUTION = "recorded "  # how such a case's values are called, before its name
 When = Literal["before", "after"]
 
@@ -473,18 +473,18 @@ def recorded_text(
     about: str, sizes: Sequence[tuple[str, int]], arrays: Sequence[RecordedArray]
 ) -> str | None:
     """The file; None where it would be larger than what is read."""
-    if sum(array.nbytes for array in arrays) > MOST_BYTES:
+    if sum(array.nbytes for array in arrays) > MAX_BYTES:
         return None
     text = encode_json(RecordedFile(FORMAT, about, tuple(sizes), tuple(arrays))).decode() + "\n"
-    return text if len(text) <= MOST_TEXT else None
+    return text if len(text) <= MAX_TEXT else None
 
 
 def read_recorded(
     name: str, text: str, arguments: Sequence[Argument], contract: Contract
 ) -> RecordedCase | str:
     """The case, or what is wrong with the file."""
-    if len(text) > MOST_TEXT:
-        return f"it has {len(text):,} characters, at most {MOST_TEXT:,} are read"
+    if len(text) > MAX_TEXT:
+        return f"it has {len(text):,} characters, at most {MAX_TEXT:,} are read"
     try:
         found = decode_json(text.encode(), RecordedFile, "recorded case")
     except Malformed as error:
@@ -529,8 +529,8 @@ def _arrays_fault(
         if TYPES[array.type].packed > 1:
             return f"{array.name} is of a packed type, which cannot be recorded"
         total += array.nbytes
-        if total > MOST_BYTES:
-            return f"its arrays have more than {MOST_BYTES >> 20} MiB"
+        if total > MAX_BYTES:
+            return f"its arrays have more than {MAX_BYTES >> 20} MiB"
         if decode_array(array) is None:
             return f"the contents of {array.name} are not those that were recorded"
     return None

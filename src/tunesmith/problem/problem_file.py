@@ -19,8 +19,8 @@ from tunesmith.problem.inputs import NoElement, index_names, values_at
 from tunesmith.problem.problem import (
     ANY_ORDER,
     MAX_AXES,
+    MAX_CASES,
     MAX_EXTENTS,
-    MOST_CASES,
     OPERATIONS,
     TYPES,
     Accuracy,
@@ -373,7 +373,7 @@ LABEL_RULE = "letters, digits and _ . -, for it names folders too"
 _EXAMPLE = "e.g. d = { min = 1, max = 4096 }"
 _RANGE = ("min", "max", "multiple_of")
 _WORKLOAD_WORDS = ("weight", "cache")
-MOST_TRIED = 1 << 20  # elements of an array whose formula is tried when the file is read
+MAX_TRIED = 1 << 20  # elements of an array whose formula is tried when the file is read
 _CACHES: tuple[str, ...] = ("cold", "warm")
 
 
@@ -523,8 +523,8 @@ def _without_value(argument: Argument, sizes: Mapping[str, int]) -> tuple[str, s
     """Which key has no value at these sizes, and why; arrays are tried as far as that takes no time."""
     try:
         if argument.formula is not None:
-            shape = [min(max(0, e.evaluate(sizes)), MOST_TRIED) for e in argument.shape]
-            if math.prod(shape) <= MOST_TRIED:
+            shape = [min(max(0, e.evaluate(sizes)), MAX_TRIED) for e in argument.shape]
+            if math.prod(shape) <= MAX_TRIED:
                 values_at(argument.formula, sizes, shape, argument.element, argument.name)
         if isinstance(argument.value, RealExpr):
             argument.value.evaluate(sizes)
@@ -805,8 +805,8 @@ def _read_recorded(root: Table, problem: Problem, read: Read) -> tuple[RecordedC
     """Where everything else is read: cases are of its arrays, at sizes that it allows."""
     found: list[RecordedCase] = []
     listed = root.texts("recorded")
-    if len(listed) > MOST_CASES:
-        rule = f"at most {MOST_CASES} cases are recorded, got {len(listed)}"
+    if len(listed) > MAX_CASES:
+        rule = f"at most {MAX_CASES} cases are recorded, got {len(listed)}"
         root.fault("recorded", rule, "leave some out")
         return ()
     for name in listed:

@@ -123,8 +123,8 @@ def used_words(code: str) -> frozenset[str]:
     return frozenset(words)
 
 
-MOST_FILES = 500
-MOST_BYTES = 4 << 20
+MAX_FILES = 500
+MAX_BYTES = 4 << 20
 
 _SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
 
@@ -172,7 +172,7 @@ def user_headers(
                 found[spelling] = header
                 first.setdefault(header.path, spelling)
                 size += len(header.text.encode(errors="surrogatepass"))
-                if len(found) > MOST_FILES or size > MOST_BYTES:
+                if len(found) > MAX_FILES or size > MAX_BYTES:
                     raise _too_many_headers(len(found), size, spelling)
             elif found[spelling].text != header.text:
                 files = f"{found[spelling].path} and {header.path} (included by {file.path})"
@@ -187,7 +187,7 @@ def user_headers(
 
 
 def _too_many_headers(count: int, size: int, spelling: str) -> BadInput:
-    rule = f"a kernel's own headers are at most {MOST_FILES} files and {MOST_BYTES >> 20} MiB"
+    rule = f"a kernel's own headers are at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB"
     hint = "take folders of libraries out of include, or include only the headers that the kernel uses"
     return BadInput(f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"', hint=hint)
 
@@ -548,7 +548,7 @@ def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(lambda m: values.get(m.group(1), m.group(0)), text)
 
 
-_MOST_TRIED = 1 << 20  # combinations; a constraint over more of them is kept unseen
+_MAX_TRIED = 1 << 20  # combinations; a constraint over more of them is kept unseen
 _AXES = ("x", "y", "z")
 
 
@@ -587,7 +587,7 @@ def _range_expr(low: int, value: Node, high: int) -> Expr:
 
 def _can_break(expr: Expr, params: Mapping[str, Param]) -> bool:
     read = [params[name] for name in sorted(expr.names)]
-    if prod(len(param.values) for param in read) > _MOST_TRIED:
+    if prod(len(param.values) for param in read) > _MAX_TRIED:
         return True
     # Each along an axis of its own; single ones take none.
     columns: dict[str, expr_arrays.Ints | int] = {p.name: p.values[0] for p in read if len(p.values) == 1}

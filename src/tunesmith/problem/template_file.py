@@ -91,7 +91,7 @@ def take_apart(root: Table, title: str, switches: Collection[str]) -> None:
     root.data[title] = dict(entries)
 
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 _ROOT = (
     *("params", "default", "require", "prefer", "answers", "shape"),
     *("launch", "build", "defines", "workspace"),
@@ -106,8 +106,8 @@ def parse_template(
 ) -> Template:
     """The template, or one BadInput with everything that is wrong with it."""
     size = len(text.encode(errors="surrogatepass"))
-    if size > MOST_BYTES:
-        fault = f"a template has at most {MOST_BYTES:,} bytes, got {size:,}"
+    if size > MAX_BYTES:
+        fault = f"a template has at most {MAX_BYTES:,} bytes, got {size:,}"
         raise BadInput(fault, hint="leave out what the kernel does not use", where=path)
     block = find_block(text, path)
     root = load_toml(block.toml, path=path, offset=block.line)
@@ -481,8 +481,8 @@ def _blame_constraint(root: Table, constraint: Constraint, why: str) -> None:
 
 
 WIDTH = 117  # of a line of the declaration, behind its comment sign
-MOST_LINES = 40  # with more, short conditions share lines
-_MOST_APART = {"answers": 3, "defines": 2}  # with more, they share lines anyway
+MAX_LINES = 40  # with more, short conditions share lines
+_MAX_APART = {"answers": 3, "defines": 2}  # with more, they share lines anyway
 Pairs = Sequence[tuple[str, str]]  # a name, and what stands behind its equals sign
 Tables = Sequence[tuple[str, Pairs]]
 
@@ -531,7 +531,7 @@ def format_declaration(
     given = _merge_alike([(p.name, p.short if p.name in is_short else p.text) for p in params])
     named = {title: [(name, toml_string(text)) for name, text in pairs] for title, pairs in conditions}
     named["defines"] = [(name, toml_string(text)) for name, text in defines]
-    several = [title for title, most in _MOST_APART.items() if len(named.get(title, ())) > most]
+    several = [title for title, most in _MAX_APART.items() if len(named.get(title, ())) > most]
 
     def written(packed: Collection[str]) -> list[str]:
         lines = ["/// tunesmith", *_toml_table_lines("params", given)]
@@ -549,7 +549,7 @@ def format_declaration(
         return [*lines, *launch, "///"]
 
     lines = written(several)
-    if len(lines) > MOST_LINES:
+    if len(lines) > MAX_LINES:
         lines = written((*several, "require", "prefer"))
     return [f"// {line}".rstrip() for line in lines]
 

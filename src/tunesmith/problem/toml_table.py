@@ -119,7 +119,7 @@ Names = Collection[str] | None  # that an expression may have; None where unknow
 
 LARGEST = 1e308  # of numbers: infinities are beyond it
 NUMBER = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 # What an annotation means where it says no more.
 _CONSTRAINED: dict[object, Any] = {
     str: Annotated[str, Meta(pattern=r"\A(?=[^\n\0]*\Z)\s*\S")],
@@ -169,10 +169,10 @@ class Faults:
         faults = sorted(self._found, key=lambda fault: fault.line or 0)
         if len(faults) == 1:
             raise BadInput(faults[0].message, hint=faults[0].hint, where=self._at(faults[0].line))
-        shown = [(self._at(fault.line), fault) for fault in faults[:MOST_SHOWN]]
+        shown = [(self._at(fault.line), fault) for fault in faults[:MAX_SHOWN]]
         listed = [f"{at}: {one.message}" + (f" ({one.hint})" if one.hint else "") for at, one in shown]
-        if len(faults) > MOST_SHOWN:
-            listed.append(f"and {len(faults) - MOST_SHOWN} more")
+        if len(faults) > MAX_SHOWN:
+            listed.append(f"and {len(faults) - MAX_SHOWN} more")
         message = "\n".join([f"{len(faults)} faults", *listed])
         raise BadInput(message, hint="mend these lines and run the same command again", where=self.path)
 

@@ -78,7 +78,7 @@ SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of
 LEAST_SHARE = 40  # evaluations of a search, if the budget has them
 SMALL = 4 * LEAST_SHARE  # a smaller budget gives each search less, where the number of rounds is limited,
 SMALLEST = 10  # but at least this many
-MOST_PARTS = 3  # that a budget is shared into, however many rounds are to come: models stop before the last
+MAX_PARTS = 3  # that a budget is shared into, however many rounds are to come: models stop before the last
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ def share_of(state: State, rounds: int | None = None) -> BudgetShare:
     round takes all that is left. `rounds`: as if so many were begun."""
     settings, left = state.settings, _remaining_budget(state)
     rounds = rounds_begun(state) if rounds is None else rounds
-    parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - rounds + 1))
+    parts = 2 if settings.rounds is None else min(MAX_PARTS, max(1, settings.rounds - rounds + 1))
     part = left.parted(parts)
     if left.evals is None:
         return part

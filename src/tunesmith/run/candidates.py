@@ -137,8 +137,8 @@ def inherit_rows(template: Template, rows: Sequence[Row]) -> list[Row]:
 COVER = 24  # configurations beside the extremes
 FEW = 3  # values of a parameter are all tried alone
 LISTED = 20_000  # configurations a cover is chosen from
-MOST_BLAMED = 8  # faults; a draft with more of them is beyond mending
-MOST_TRIED = 128  # configurations: by then what failed is forbidden as it stands
+MAX_BLAMED = 8  # faults; a draft with more of them is beyond mending
+MAX_TRIED = 128  # configurations: by then what failed is forbidden as it stands
 
 # What nobody is to blame for: it does not fit, or is not meant to run there.
 NEUTRAL = (Status.OK, Status.INFEASIBLE, Status.OVER_LIMITS)
@@ -194,7 +194,7 @@ def examine_draft(
     if not any(r.ok for o in tried.values() for r in o.results):
         first = tried[start]
         return Faulty(f"nothing of it runs: {_format_fault(first.results[0])}", (first.trial.id,))
-    if len(blamed) > MOST_BLAMED:
+    if len(blamed) > MAX_BLAMED:
         reason = f"it is wrong in {len(blamed)} ways: {_format_blamed(blamed[:FEW])} and more"
         return Faulty(reason, tuple(o.trial.id for _, o in blamed))
     alone = [(rule, o) for rule, o in blamed if len(rule) == 1]
@@ -228,7 +228,7 @@ def _to_blame(
     if len(differing) > 1:
         without = {name: config.replace(name, start[name]) for name in differing}
         asked = tuple(c for c in without.values() if c not in tried and c in configs)
-        if asked and len(tried) < MOST_TRIED:
+        if asked and len(tried) < MAX_TRIED:
             return Checks(asked)
         needed = [n for n in differing if not (without[n] in tried and outcome_fault(tried[without[n]]))]
         differing = needed or differing
@@ -362,7 +362,7 @@ def parse_config(template: Template, text: str, called: str = "") -> Config:
 
 
 GATE_SECONDS = 300.0  # for one draft; the first configuration is tried whatever it takes
-MOST_NAMED = 3  # of what was wrong when the time was up
+MAX_NAMED = 3  # of what was wrong when the time was up
 
 
 @dataclass(frozen=True)
@@ -422,8 +422,8 @@ def _cut_short(done: Sequence[Rehearsed], may_mend: bool) -> Faulty | Passed:
     wrong = [one for one in done if one.convicts]
     if not wrong or not may_mend:
         return Passed()
-    words = "; ".join(f"at {one.config} it is {one.status}: {one.detail}" for one in wrong[:MOST_NAMED])
-    more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    words = "; ".join(f"at {one.config} it is {one.status}: {one.detail}" for one in wrong[:MAX_NAMED])
+    more = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
     return Faulty(f"{words}{more} (on {wrong[-1].device})", ())
 
 

@@ -136,7 +136,7 @@ def _sizes_in_domain(domain: Domain, some: Sequence[Sizes]) -> frozenset[Sizes]:
 
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
-MOST_INSTANCES = 64  # of an original whose entry names sizes
+MAX_INSTANCES = 64  # of an original whose entry names sizes
 # A header's spelling is whatever a source says: only a name that every disk takes becomes a file's.
 _PART_OF_A_NAME = re.compile(r"[A-Za-z0-9_.+ -]{1,100}", re.ASCII)
 
@@ -286,7 +286,7 @@ def _original_cases(
     if names:
         rules = {rule.name: rule.one_of for rule in problem.contract.sizes}
         used = {name: dict.fromkeys(w.as_dict()[name] for w in problem.workloads) for name in names}
-        for chosen in islice(product(*(rules[n] or tuple(used[n]) for n in names)), MOST_INSTANCES):
+        for chosen in islice(product(*(rules[n] or tuple(used[n]) for n in names)), MAX_INSTANCES):
             here = dict(zip(names, chosen, strict=True))
             found.append(case(_equality_condition(here), original_variant(problem, here)))
     return [*found, case(when, plain_one)]
@@ -481,7 +481,7 @@ def _dispatch_entry(
 ON_GPU, ON_HOST = 32, 10  # sizes of a round: on a host each takes longer
 BAKED_ON_GPU, BAKED_ON_HOST = 12, 5  # of each build that has sizes in it, which are fewer dimensions
 SLOWER_ONES, WEAKEST = 6, 3  # beside which others are tried
-MOST_BYTES = 192 << 20  # on a GPU, beyond what the largest workload takes
+MAX_BYTES = 192 << 20  # on a GPU, beyond what the largest workload takes
 
 
 def next_calls(
@@ -549,7 +549,7 @@ def _next_probe_sizes(
     domain = domain_of(problem, variant, device)
     if len(rounds) >= race.most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
         return domain, ()
-    most = domain.byte_limit() if device.is_host else max(domain.byte_limit(), MOST_BYTES)
+    most = domain.byte_limit() if device.is_host else max(domain.byte_limit(), MAX_BYTES)
     inside = [parse_expr(text) for text in where]
     timed = [p for found in rounds for p in found]
     known = {w.sizes for w in problem.workloads} | {p.sizes for p in timed}

@@ -202,7 +202,7 @@ class Instructed:
 NOT_IN_FORCE = "not in force"
 NOTE = "sanitizer: "  # what a run's note on them begins with
 _OF_ONE = re.compile(r"\s+(?:at )?(?:address )?0x[0-9a-f]+|\s+of size \d+(?: bytes?)?", re.IGNORECASE)
-MOST_FINDINGS = 12  # of one kernel; one is enough to convict
+MAX_FINDINGS = 12  # of one kernel; one is enough to convict
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def distinct_findings(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFi
     found: dict[tuple[str, str, str], SanitizerFinding] = {}
     for finding in findings:
         found.setdefault((finding.tool, finding.kind, finding.kernel), finding)
-    return tuple(found.values())[:MOST_FINDINGS]
+    return tuple(found.values())[:MAX_FINDINGS]
 
 
 def mark_shared_findings(

@@ -255,7 +255,7 @@ def _exclusion_lookup(
 
 Array = NDArray[np.float64]
 
-MOST = 96  # configurations it is fitted to: those nearest to the one in question
+MAX = 96  # configurations it is fitted to: those nearest to the one in question
 LEAST = 32  # below that there is nothing to learn from
 FREE = 16  # so many must be left when each parameter has taken two to fit its lengths
 CONVINCING = 0.5  # of the variance it must tell in advance, each measurement left out in turn
@@ -283,7 +283,7 @@ class Surrogate:
         encoding = gp.Encoding.of(space)
         # The nearest, and not the best: a choice by what was measured would bend the model.
         same = set(centre.items)
-        near = sorted(measured, key=lambda config: -len(same.intersection(config.items)))[:MOST]
+        near = sorted(measured, key=lambda config: -len(same.intersection(config.items)))[:MAX]
         free = len(near) - 2 * len(encoding.params)
         if len(near) < LEAST or free < FREE:
             return None

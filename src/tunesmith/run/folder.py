@@ -465,7 +465,7 @@ class CeilingsCache:
 
 INBOX = "inbox"  # in a run's folder
 LONGEST_HINT = 1000  # characters
-MOST_WAITING = 64  # instructions that may lie there
+MAX_WAITING = 64  # instructions that may lie there
 _LONGEST_FILE = 8 * LONGEST_HINT
 _NAME = re.compile(r"[0-9]{20}-[0-9a-f]{8}\.json")
 
@@ -499,7 +499,7 @@ class FolderInbox:
         except OSError:
             return ()
         found = []
-        for name in names[:MOST_WAITING]:
+        for name in names[:MAX_WAITING]:
             try:
                 given = decode_json(read_plain(self._folder / name, _LONGEST_FILE), _InstructionFile)
             except (OSError, Malformed):

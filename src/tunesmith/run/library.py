@@ -27,7 +27,7 @@ from tunesmith.run.ports import Tried
 from tunesmith.run.race import Winners, sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import RoundReport, round_reports, score_at
-from tunesmith.run.scores import Yardstick
+from tunesmith.run.scores import SpeedupScale
 from tunesmith.run.state import UNKNOWN_AUTHOR, State
 from tunesmith.source.text import without_comments
 from tunesmith.space.configset import Config
@@ -394,7 +394,7 @@ def timings_of(
 ) -> tuple[list[TimedConfig], dict[str, str]]:
     """Of every configuration that was tried the last word on each workload; and the templates' texts by
     digest. What has no parameters tells no search anything."""
-    yardstick = Yardstick(state)
+    yardstick = SpeedupScale(state)
     measured: dict[Config, dict[str, WorkloadTime]] = {}
     for outcome in state.outcomes:
         if outcome.trial.config is None:
@@ -449,7 +449,7 @@ def primed_from(
 
 
 LESSONS_FORMAT = 1
-MOST = 4  # lines of each kind
+MAX = 4  # lines of each kind
 KEPT = 12  # lessons of a kernel on a device: the last
 FAR = 2  # a kernel of another kind
 LONGEST = 220  # characters of a line's words
@@ -538,13 +538,13 @@ def format_library_notes(
     won.sort(key=lambda pair: (pair[0], pair[1].device != device, -pair[1].speedup, pair[1].name))
     failed = [(alike(one.kernel, one.words), one) for one in lessons if one.device == device]
     failed.sort(key=lambda pair: (pair[0], pair[1].problem, pair[1].kernel))
-    lines = [_win_line(near, entry) for near, entry in won if near < FAR][:MOST]
+    lines = [_win_line(near, entry) for near, entry in won if near < FAR][:MAX]
     lines += [
         f"- did not pay on this device, {_kernel_relation(near, one.problem)}: {lesson.what}: {lesson.why}"
         for near, one in failed
         if near < FAR
         for lesson in reversed(one.lessons)
-    ][:MOST]
+    ][:MAX]
     return "\n".join(lines)
 
 
@@ -620,7 +620,7 @@ class Library(Protocol):
 
 LONGEST_WORD = 200  # characters of a name or a device in what others wrote
 FARTHEST = 50.0  # log speed-up: nothing is faster or slower by more
-MOST_PARAMETERS, LARGEST_VALUE = 64, 1 << 62
+MAX_PARAMETERS, LARGEST_VALUE = 64, 1 << 62
 _PARAMETER = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 
 
@@ -642,7 +642,7 @@ def foreign_entry(entry: LibraryEntry) -> LibraryEntry:
         **_clean_words(entry, "problem language device driver date compiler origin run certificate"),
         signature=flatten_text(entry.signature),
         path=entry.path if NAME.fullmatch(entry.path) else "template",
-        moves=tuple(move for move in entry.moves if NAME.fullmatch(move))[:MOST_PARAMETERS],
+        moves=tuple(move for move in entry.moves if NAME.fullmatch(move))[:MAX_PARAMETERS],
         author=_clean_word(entry.author) or UNKNOWN_AUTHOR,
         served=tuple(
             replace(s, **_clean_words(s, "workload"), sizes=tuple((_clean_word(n), v) for n, v in s.sizes))
@@ -667,7 +667,7 @@ def foreign_timings(timings: Sequence[TimedConfig]) -> list[TimedConfig]:
 
 def _is_sound(config: Config) -> bool:
     named = all(_PARAMETER.fullmatch(name) and abs(value) <= LARGEST_VALUE for name, value in config.items)
-    return named and not config.candidate and len(config.items) <= MOST_PARAMETERS
+    return named and not config.candidate and len(config.items) <= MAX_PARAMETERS
 
 
 def _is_score(score: float | None) -> bool:

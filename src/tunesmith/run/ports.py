@@ -320,7 +320,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Offer:
+class MoveOffer:
     """A move that applies to a kernel. What is not known is left empty."""
 
     name: str
@@ -337,9 +337,9 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class MoveCatalogue:
     reading: tuple[str, ...] = ()  # what the expert makes of the kernel, in words with line numbers
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[MoveOffer, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
     skipped: tuple[tuple[str, str], ...] = ()  # moves that leave a kernel of the call alone: which, and why
     beyond: tuple[str, ...] = ()  # what keeps the expert from reading it, with lines; empty: it is read
@@ -350,9 +350,9 @@ class Catalogue:
     def available(self) -> tuple[str, ...]:
         return tuple(offer.name for offer in self.offers)
 
-    def offer(self, name: str) -> Offer:
+    def offer(self, name: str) -> MoveOffer:
         """One that does not apply is its name and nothing more."""
-        return next((offer for offer in self.offers if offer.name == name), Offer(name))
+        return next((offer for offer in self.offers if offer.name == name), MoveOffer(name))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tunesmith.run.state import State
 from tunesmith.run.talk import is_stopping
 
 LEAST = 4  # evaluations from which on their rate says something
-MOST_QUEUED = 6  # that are named
+MAX_QUEUED = 6  # that are named
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FloorDistance:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunProgress:
     phase: str  # in a few words
     doing: str = ""  # what is at the device now
     done: int = 0
@@ -53,14 +53,14 @@ class Standing:
     left_out: int = 0  # and that were to, and do not
 
 
-def current_standing(state: State, since: float = 0.0) -> Standing:
+def current_standing(state: State, since: float = 0.0) -> RunProgress:
     """`since`: seconds since its last event."""
     if state.started is None:
-        return Standing("starting")
+        return RunProgress("starting")
     best, statuses = best_so_far(state), state.statuses()
     done, of = _phase_progress(state)
     trials = [_trial_label(trial) for trial in state.in_flight]
-    return Standing(
+    return RunProgress(
         phase=_phase_words(state),
         doing=trials[0] if trials else "",
         done=done,
@@ -69,7 +69,7 @@ def current_standing(state: State, since: float = 0.0) -> Standing:
         failed=statuses.total() - statuses["ok"],
         best=best.speedup if best else None,
         best_config=best.config.label if best else "",
-        queue=tuple(trials[1 : MOST_QUEUED + 1]),
+        queue=tuple(trials[1 : MAX_QUEUED + 1]),
         queued=max(0, len(trials) - 1),
         building=len(state.building) if state.searching else 0,
         floors=_floor_distances(state, best),
@@ -174,7 +174,7 @@ def left_text(seconds: float) -> str:
     return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
-def done_text(now: Standing) -> str:
+def done_text(now: RunProgress) -> str:
     of = f" of {now.of}" if now.of is not None else ""
     beside = f", and {format_count(now.beside, 'evaluation')} by the gate" if now.beside else ""
     return f"{now.done}{of}{beside}{f', {now.failed} failed' if now.failed else ''}"

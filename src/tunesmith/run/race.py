@@ -35,7 +35,7 @@ from tunesmith.run.outcome import (
     speedup_interval,
 )
 from tunesmith.run.ports import Tried
-from tunesmith.run.scores import Yardstick, measurement_noise, overall_score, score_configs
+from tunesmith.run.scores import SpeedupScale, measurement_noise, overall_score, score_configs
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 from tunesmith.space.expr import parse_expr, product_text, tidy_expression
@@ -68,7 +68,7 @@ class TimedSize:
 
 
 @dataclass(frozen=True)
-class Boundary:
+class ServingRegion:
     """Conditions that must all hold; empty: nothing that was timed is outside."""
 
     conditions: tuple[str, ...]
@@ -87,7 +87,7 @@ class Boundary:
         bounded = {text.rpartition(" ")[0] for text in self.conditions}
         return (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *self.conditions)
 
-    def with_more(self, timed: Iterable[TimedSize]) -> Boundary:
+    def with_more(self, timed: Iterable[TimedSize]) -> ServingRegion:
         """The same box, after more sizes of which none in it was slower."""
         fresh = list(timed)
         kept = [self.holds(p.sizes) for p in fresh]
@@ -153,7 +153,7 @@ class _Cut:
         return _Cut(text, self.keeps | other.keeps, (text, "corner"))
 
 
-def learn_boundary(problem: Problem, timed: Sequence[TimedSize], margin: float = 1.0) -> Boundary | None:
+def learn_boundary(problem: Problem, timed: Sequence[TimedSize], margin: float = 1.0) -> ServingRegion | None:
     """None: there is no size at which it was shown to serve.
 
     A bound lies at least `margin` times as far out as a slower size, as far as there are others to end at.
@@ -185,7 +185,7 @@ def learn_boundary(problem: Problem, timed: Sequence[TimedSize], margin: float =
             cuts[end.bound] = end.text
     ratios = [p.ratio for p, kept in zip(timed, inside, strict=True) if kept and p.ratio is not None]
     conditions = tuple(dict.fromkeys(cuts.values()))
-    return Boundary(conditions, len(ratios), min(ratios), *_count_outside(timed, inside.tolist()))
+    return ServingRegion(conditions, len(ratios), min(ratios), *_count_outside(timed, inside.tolist()))
 
 
 def _count_outside(timed: Sequence[TimedSize], inside: Sequence[bool]) -> tuple[int, int, int]:
@@ -330,12 +330,12 @@ def bounds_below_contract(problem: Problem, furthest: Iterable[tuple[str, int]])
 
 def boundary_over(
     problem: Problem, device: Device, rounds: Iterable[Sequence[TimedSize]], workloads: Sequence[TimedSize]
-) -> Boundary | None:
+) -> ServingRegion | None:
     """Learnt from the workloads and the first round of sizes, and again whenever one inside it proves slower.
     Else it stays as it was: what was confirmed is what is delivered. None where even the last round found
     slower ones, or little is left."""
     timed, learnt = [*workloads], 0
-    found: Boundary | None = None
+    found: ServingRegion | None = None
     for number, fresh in enumerate(rounds, 1):
         timed += fresh
         inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
@@ -634,7 +634,7 @@ def finalist_entries(problem: Problem, state: State, count: int) -> dict[Config,
     failed |= failed_verification(state)
     is_over = len(failed | {config for config, _ in fell}) > PATIENCE
     failed |= doubted_finalists(state)
-    yardstick = Yardstick(state)
+    yardstick = SpeedupScale(state)
     field = [
         (o, yardstick.speedups(o))
         for o in state.searched

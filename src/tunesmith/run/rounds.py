@@ -20,7 +20,7 @@ from tunesmith.run.state import Candidate, State
 from tunesmith.space.configset import Config
 
 BY_SEARCH = "by the search, not verified"  # what is said of every speed-up that short measurements gave
-MOST = 50.0  # log: beyond it a ratio is no measurement
+MAX = 50.0  # log: beyond it a ratio is no measurement
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def finite_log(log: float | None) -> float | None:
 
 def speedup_from_log(log: float) -> float:
     """As it is written down: six digits are more than a clock can tell, and the same on every machine."""
-    return float(f"{math.exp(min(max(log, -MOST), MOST)):.6g}")
+    return float(f"{math.exp(min(max(log, -MAX), MAX)):.6g}")
 
 
 def _improvement_steps(logs: Sequence[float | None]) -> tuple[tuple[int, float], ...]:
@@ -77,9 +77,9 @@ def _improvement_steps(logs: Sequence[float | None]) -> tuple[tuple[int, float],
     return tuple(steps)
 
 
-MOST_LINES = 160
+MAX_LINES = 160
 LONGEST_LINE = 200
-MOST_COMPARED = 4000  # lines: beyond it a comparison takes too long
+MAX_COMPARED = 4000  # lines: beyond it a comparison takes too long
 
 
 @dataclass(frozen=True)
@@ -418,10 +418,10 @@ def refused_words(refused: Sequence[RefusedFinalist]) -> str:
 def diff_lines(before: str, after: str, name_before: str, name_after: str) -> tuple[str, ...]:
     """A unified diff; the last line says what is left out."""
     old, new = before.splitlines(), after.splitlines()
-    if len(old) + len(new) > MOST_COMPARED:
+    if len(old) + len(new) > MAX_COMPARED:
         return (f"… {len(old)} lines before, {len(new)} after: too many to compare",)
     found = list(unified_diff(old, new, name_before, name_after, lineterm="", n=2))
-    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in found[:MOST_LINES]]
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in found[:MAX_LINES]]
     left = len(found) - len(shown)
     return (*shown, f"… {left} more lines") if left else tuple(shown)
 

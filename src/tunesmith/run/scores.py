@@ -28,14 +28,14 @@ from tunesmith.space.configset import Config, ConfigSet
 T = TypeVar("T")
 Make = Callable[[Config, dict[str, float]], T]  # of a configuration and its speed-ups by workload
 
-MOST = 30.0  # of a log speed-up, either way: a factor of 10**13
+MAX = 30.0  # of a log speed-up, either way: a factor of 10**13
 LEAST_NOISE = 0.002  # no clock here is better than that
 USUAL_NOISE = 0.01  # as long as nobody knows
 SENTINELS = 3  # that tell the noise
 NEAREST = 5  # sentinels that tell the original's time around a trial: drift is slow, noise is not
 
 
-class Yardstick:
+class SpeedupScale:
     """The original's time around each trial: the median of the nearest sentinels forgives an outlier. Where a
     run has several devices, of the one that the trial ran on."""
 
@@ -114,7 +114,7 @@ def _mean_log(weights: Sequence[tuple[str, float]], found: Mapping[str, float]) 
 
 def _clipped_log(speedup: float) -> float:
     """Clipped: one absurd figure must not blind a model to all the others. Below zero there is none."""
-    return max(-MOST, min(MOST, math.log(speedup) if speedup else -math.inf))
+    return max(-MAX, min(MAX, math.log(speedup) if speedup else -math.inf))
 
 
 def score_configs(problem: Problem, state: State, candidate: str | None = None) -> tuple[Tried, ...]:
@@ -159,7 +159,7 @@ class _Book(Generic[T]):
 
     def fill(self, state: State, outcomes: Sequence[Outcome], make: Make[T]) -> None:
         if self._sentinels != len(state.sentinels):
-            self._sentinels, self._yardstick = len(state.sentinels), Yardstick(state)
+            self._sentinels, self._yardstick = len(state.sentinels), SpeedupScale(state)
             before, self._settled = self._settled, self._yardstick.settled_before()
             same = bisect_left(self._highest, min(before, self._settled))
             del self.rows[same:], self._highest[same:]

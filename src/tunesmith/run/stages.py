@@ -38,7 +38,7 @@ from tunesmith.run.scores import OneSearch, prune_pool, score_configs
 from tunesmith.run.state import Candidate, State
 from tunesmith.run.talk import (
     STOPPED,
-    Talking,
+    ModelDialogue,
     has_unsearched,
     is_by_program,
     is_stopping,
@@ -101,7 +101,7 @@ class World:
     templates: Templates
     lab: Lab
     searcher: Searcher  # one that needs no scores where nothing is timed
-    talk: Talking
+    talk: ModelDialogue
     inbox: Inbox | None = None
     heeds_words: bool = True  # whether the author can make use of what is said of its draft
     rehearse: Rehearse = lambda _template, _wanted: None  # on the host; None: it has nothing to say

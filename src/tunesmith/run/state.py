@@ -42,7 +42,7 @@ class Shared(Generic[T]):
         return self._places
 
 
-class Grown(Sequence[T]):
+class IndexedLog(Sequence[T]):
     """One version of a sequence that grows without being copied. It never changes, and equals a tuple of its
     items. Adding to the newest takes constant time; adding to an older one copies it first."""
 
@@ -69,7 +69,7 @@ class Grown(Sequence[T]):
         return self.shared.items[places]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Grown | tuple):
+        if not isinstance(other, IndexedLog | tuple):
             return NotImplemented
         return len(self) == len(other) and all(a is b or a == b for a, b in zip(self, other, strict=True))
 
@@ -79,17 +79,17 @@ class Grown(Sequence[T]):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
-    def plus(self, *items: T) -> Grown[T]:
+    def plus(self, *items: T) -> IndexedLog[T]:
         shared = self.shared
         if len(shared.items) != self._length:
             shared = Shared(self, shared.keys)
         shared.items.extend(items)
-        return Grown(shared)
+        return IndexedLog(shared)
 
-    def where(self, holds: Callable[[T], bool]) -> Grown[T]:
+    def where(self, holds: Callable[[T], bool]) -> IndexedLog[T]:
         """Those of which it is true; the same where it is true of all."""
         found = [item for item in self if holds(item)]
-        return self if len(found) == self._length else Grown(found, self.shared.keys)
+        return self if len(found) == self._length else IndexedLog(found, self.shared.keys)
 
     def of(self, key: Hashable) -> tuple[T, ...]:
         """The items that have a key, in order."""
@@ -111,9 +111,9 @@ class Grown(Sequence[T]):
         return places if is_newest else places[: bisect_left(places, self._length)]
 
 
-def _grown_by(keys: Keys[T]) -> Callable[[], Grown[T]]:
+def _grown_by(keys: Keys[T]) -> Callable[[], IndexedLog[T]]:
     """Makes an empty one, with an index by these keys."""
-    return lambda: Grown(keys=keys)
+    return lambda: IndexedLog(keys=keys)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,9 @@ class State:
     elapsed: float = 0.0
     waited: float = 0.0  # of these, for others to leave the device, or to leave it quiet: no budget counts it
     started: ev.Started | None = None
-    surveyed: Grown[ev.Surveyed] = field(default_factory=_grown_by(_of_surveyed))  # by the compiler in force
+    surveyed: IndexedLog[ev.Surveyed] = field(
+        default_factory=_grown_by(_of_surveyed)
+    )  # by the compiler in force
     rehearsed: tuple[ev.Rehearsed, ...] = ()  # on the host, where the device is absent
     attached: ev.Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
@@ -195,10 +197,12 @@ class State:
     profiled: tuple[ev.Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
-    asked: Grown[Trial] = field(default_factory=_grown_by(oc.keys_of_trial))
-    gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
-    pruned: Grown[ev.Pruned] = field(default_factory=_grown_by(_of_pruned))
-    outcomes: Grown[Outcome] = field(default_factory=_grown_by(oc.keys_of_outcome))  # finalists', too
+    asked: IndexedLog[Trial] = field(default_factory=_grown_by(oc.keys_of_trial))
+    gains: IndexedLog[float | None] = field(
+        default_factory=IndexedLog
+    )  # expected by the searcher, of each batch
+    pruned: IndexedLog[ev.Pruned] = field(default_factory=_grown_by(_of_pruned))
+    outcomes: IndexedLog[Outcome] = field(default_factory=_grown_by(oc.keys_of_outcome))  # finalists', too
     verified: tuple[ev.Verified, ...] = ()
     served: tuple[ev.Served, ...] = ()
     instructed: tuple[ev.Instructed, ...] = ()  # by whoever watches
@@ -207,13 +211,15 @@ class State:
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
     bound: tuple[tuple[int, str], ...] = ()  # of these, the device that a trial is for
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
-    pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
-    known: Grown[Config] = field(default_factory=_grown_by(oc.keys_of_config))  # built or asked for
+    pool: IndexedLog[ev.Surveyed] = field(
+        default_factory=IndexedLog
+    )  # built; neither asked for since, nor pruned
+    known: IndexedLog[Config] = field(default_factory=_grown_by(oc.keys_of_config))  # built or asked for
     # Short measurements of configurations, by search and gate; a template that was turned away has none.
-    searched: Grown[Outcome] = field(default_factory=_grown_by(oc.keys_of_tried))
-    sentinels: Grown[Outcome] = field(default_factory=_grown_by(oc.keys_of_sentinel))  # baseline first
+    searched: IndexedLog[Outcome] = field(default_factory=_grown_by(oc.keys_of_tried))
+    sentinels: IndexedLog[Outcome] = field(default_factory=_grown_by(oc.keys_of_sentinel))  # baseline first
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
-    unable: Grown[ev.Surveyed] = field(default_factory=_grown_by(_of_surveyed))
+    unable: IndexedLog[ev.Surveyed] = field(default_factory=_grown_by(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     def is_plain(self, candidate: Candidate) -> bool:
@@ -360,8 +366,8 @@ def apply_record(state: State, record: ev.Recorded) -> State:
             # What was said for another device holds only where it has been looked at again for this one.
             again = set(event.unable)
             surveyed = state.surveyed.where(lambda s: s.config in again)
-            known = Grown(event.unable, oc.keys_of_config)
-            _update_state(state, surveyed=surveyed, unable=surveyed, known=known, pool=Grown())
+            known = IndexedLog(event.unable, oc.keys_of_config)
+            _update_state(state, surveyed=surveyed, unable=surveyed, known=known, pool=IndexedLog())
             return _update_state(state, attached=event, attached_at=record.at, admitted=None)
         case ev.Enlisted(devices) as event:
             state = _update_state(state, enlisted=event, enlisted_after=len(state.outcomes))
@@ -373,14 +379,14 @@ def apply_record(state: State, record: ev.Recorded) -> State:
             state = _apply_asked(state, (trial,), None)
             return _update_state(state, bound=(*state.bound, (trial.id, device)))
         case ev.Baseline() as event:
-            sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), oc.keys_of_sentinel)
+            sentinels = IndexedLog((event.outcome, *state.outcomes.of("sentinel")), oc.keys_of_sentinel)
             return _charge_outcome(_update_state(state, baseline=event, sentinels=sentinels), event.outcome)
         case ev.Admitted() as event:
             return _apply_admitted(state, event)
         case ev.Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
             if event.decision == "search":
-                _update_state(state, gains=Grown(), earlier_changes=len(state.prior_changes))
+                _update_state(state, gains=IndexedLog(), earlier_changes=len(state.prior_changes))
             _update_state(state, decided_after=len(state.asked), decided_used=state.device_seconds)
             decided = (*state.decided, event)
             return _update_state(state, decided=decided, under_way=event, decided_at=state.worked)
@@ -399,7 +405,7 @@ def apply_record(state: State, record: ev.Recorded) -> State:
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
             state = _update_candidate(state, event.candidate, status="searched", searched=event)
-            return _update_state(state, under_way=None, building=(), pool=Grown())
+            return _update_state(state, under_way=None, building=(), pool=IndexedLog())
         case ev.Requested(request):
             asked = Exchange(request, len(state.decided), state.drafts(request.branch))
             return _update_state(state, dialogue=(*state.dialogue, asked))
@@ -410,7 +416,7 @@ def apply_record(state: State, record: ev.Recorded) -> State:
         case ev.Steered() as event:
             # What a searcher expected was of the part it was shown.
             change = PriorChange(event, len(state.searched), len(state.asked), event.focus != state.focus)
-            return _update_state(state, prior_changes=(*state.prior_changes, change), gains=Grown())
+            return _update_state(state, prior_changes=(*state.prior_changes, change), gains=IndexedLog())
         case ev.Pruned() as event:
             config, unable = event.config, state.unable
             pool = state.pool.where(lambda s: s.config != config)
@@ -492,7 +498,7 @@ def _close_refactoring(state: State) -> State:
     return state if state.open_branches else _update_state(state, under_way=None)
 
 
-def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown[Config]:
+def _with_known(known: IndexedLog[Config], configs: Iterable[Config | None]) -> IndexedLog[Config]:
     new = [c for c in dict.fromkeys(configs) if c is not None and not known.count(c)]
     return known.plus(*new) if new else known
 

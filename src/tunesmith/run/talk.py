@@ -155,7 +155,7 @@ def _waiting_error(request: ev.Request, found: ev.Pending | BadInput) -> Waiting
 
 
 @dataclass(frozen=True)
-class Talking:
+class ModelDialogue:
     problem: Problem
     templates: Templates
     planner: Planner

@@ -243,7 +243,7 @@ def _remeasure_claims(
     spec = problems.spec_of(folder, state.started)
     found: dict[Config, Verified] = {}
     with machine.temporary_scratch() as scratch:
-        place = machine.Workplace(spec, scratch, config.sandbox)
+        place = machine.WorkerSite(spec, scratch, config.sandbox)
         device = _certified_device(state.device, machine.find_local_devices(place), config.device)
         if device.key != state.device.key:
             was, now = (f"{d.name} ({d.driver})" for d in (state.device, device))

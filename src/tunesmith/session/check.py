@@ -38,13 +38,13 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig, resolve_config
 from tunesmith.run.events import Message, NoReply, Reply, Request, Sanitized, Usage, combine_device_and_host
 from tunesmith.run.folder import RunFolder
-from tunesmith.run.ports import Catalogue, Declined, Listener, Refactoring, Written
+from tunesmith.run.ports import Declined, Listener, MoveCatalogue, Refactoring, Written
 from tunesmith.run.race import verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.session import place as machine
 from tunesmith.session import roles
 from tunesmith.session.library import library_status
-from tunesmith.session.place import WorkerSource, Workplace, stand_in
+from tunesmith.session.place import WorkerSite, WorkerSource, stand_in
 from tunesmith.session.problems import (
     HeaderFolders,
     LoadedProblem,
@@ -80,7 +80,7 @@ def doctor_findings() -> list[DoctorFinding]:
 def _sandbox_findings() -> list[DoctorFinding]:
     with machine.temporary_scratch() as scratch:
         try:
-            held = machine.worker_protection(Workplace("fake", scratch))
+            held = machine.worker_protection(WorkerSite("fake", scratch))
         except DeviceMissing as error:
             return [DoctorFinding("sandbox", False, str(error))]
     return [DoctorFinding(f"sandbox: {one.name}", one.in_force, one.detail) for one in held.layers]
@@ -88,7 +88,7 @@ def _sandbox_findings() -> list[DoctorFinding]:
 
 def _list_backend_devices(backend: str) -> tuple[Device, ...]:
     with machine.temporary_scratch() as scratch:
-        return machine.list_devices(Workplace(backend, scratch))
+        return machine.list_devices(WorkerSite(backend, scratch))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def check_problem(
     spec = standing_in.backend_of(language, config)
     with machine.workers_of(config, listener.say) as sources, machine.temporary_scratch() as scratch:
         source = sources[0]
-        place = Workplace(spec, scratch, config.sandbox, source)
+        place = WorkerSite(spec, scratch, config.sandbox, source)
         here = machine.find_local_devices(place)
         wanted = machine.first_device(config.device or source.device, spec)
         device = standing_in.choose_device(language, here, wanted)
@@ -219,7 +219,7 @@ def _refuse_faults(watched: Sequence[Sanitized], problem: Problem) -> None:
 
 
 def _seen_several(
-    config: RunConfig, sources: Sequence[WorkerSource], place: Workplace, compiler: str, listener: Listener
+    config: RunConfig, sources: Sequence[WorkerSource], place: WorkerSite, compiler: str, listener: Listener
 ) -> tuple[str, ...]:
     """Whether a run could have all devices that are meant; nothing where one is."""
     from tunesmith.session import multi_device  # which few checks need
@@ -338,7 +338,7 @@ def find_devices(wanted: str | None) -> FoundDevices:
     """Every device of the backends usable here, and why the others are not."""
     with machine.temporary_scratch() as scratch:
         specs = [wanted] if wanted else [kind.name for kind in backends.backend_kinds() if not kind.from_file]
-        looks = [machine.find_local_devices(Workplace(spec, scratch)) for spec in specs]
+        looks = [machine.find_local_devices(WorkerSite(spec, scratch)) for spec in specs]
     found = tuple(device for here in looks for device in here.devices)
     troubles = tuple(here.trouble for here in looks if here.trouble)
     if wanted and not found:
@@ -358,7 +358,7 @@ def device_for(language: str, config: RunConfig) -> Device:
         return absent
     spec = backends.backend_for(language, config.backend)
     with machine.temporary_scratch() as scratch:
-        return machine.choose_device(machine.find_local_devices(Workplace(spec, scratch)), config.device)
+        return machine.choose_device(machine.find_local_devices(WorkerSite(spec, scratch)), config.device)
 
 
 @dataclass(frozen=True)
@@ -418,14 +418,14 @@ ASKED = (
     Message("system", "You test a connection. Answer in one line."),
     Message("user", "Count from 1 to 20, with a space between two numbers."),
 )
-MOST_TOKENS = 2048  # some models think before they count
+MAX_TOKENS = 2048  # some models think before they count
 
 
 def try_out(spec: str, config: RunConfig, note: Callable[[str], None]) -> list[DoctorFinding]:
     """WaitingForModel where one does not answer, with what to do next."""
     findings: list[DoctorFinding] = []
     for model in roles.create_hosted_models(spec, config.reply_seconds, note):
-        found, arrival = model.ask(Request(1, "planner", ASKED, "turn", most_tokens=MOST_TOKENS))
+        found, arrival = model.ask(Request(1, "planner", ASKED, "turn", most_tokens=MAX_TOKENS))
         if isinstance(found, NoReply):
             raise WaitingForModel(found.reason, hint=_next_step(model, arrival))
         findings += _model_findings(model, found, arrival)
@@ -596,15 +596,17 @@ def _device_or_reason(language: str, config: RunConfig) -> tuple[Device | None, 
 
 
 def _explain_bare_kernel(text: ExplainedText, device: Device | None) -> ExplainedBareKernel:
-    moves = Catalogue() if device is None or text.problem is None else _available_moves(text.problem, device)
+    moves = (
+        MoveCatalogue() if device is None or text.problem is None else _available_moves(text.problem, device)
+    )
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
     said = (text.entry, text.line, text.is_read, text.lines, text.obstacles)
     return ExplainedBareKernel(*said, moves.available, about, moves.refused, text.filled, text.left)
 
 
-def _available_moves(problem: Problem, device: Device) -> Catalogue:
+def _available_moves(problem: Problem, device: Device) -> MoveCatalogue:
     try:
         return build_catalogue(problem, device)
     except Exception as error:  # whatever a text does to the writer, the rest has been said
         why = f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
-        return Catalogue(refused=(("any move", why),))
+        return MoveCatalogue(refused=(("any move", why),))

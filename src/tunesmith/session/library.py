@@ -71,8 +71,8 @@ SCHEMA = 1
 BUSY_SECONDS = 5.0  # that SQLite itself waits for a lock
 ELSEWHERE = "another library with library_dir"
 LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
-MOST, MOST_BYTES = 1000, 256 << 20  # of entries or runs that are read at once
-MOST_TIMINGS, LARGEST_TIMING = 20_000, 64 << 10  # of a run; bytes of one
+MAX, MAX_BYTES = 1000, 256 << 20  # of entries or runs that are read at once
+MAX_TIMINGS, LARGEST_TIMING = 20_000, 64 << 10  # of a run; bytes of one
 BATCH = 500  # timings of one transaction
 PATIENCE = 30.0  # seconds in which a transaction that others hold up is tried again
 LONGEST_KEY = 200  # characters that something is found by; what is found is then compared in full
@@ -203,8 +203,8 @@ class SqliteLibrary:
                 found.append(self._entry(name, document))
             except BadInput as error:
                 note(f"passed over in the library: {error}")
-        if len(rows) == MOST:
-            note(f"of the library's templates the first {MOST} are looked at: say which are meant")
+        if len(rows) == MAX:
+            note(f"of the library's templates the first {MAX} are looked at: say which are meant")
         wanted = (("problem", query.operator), ("kernel", query.kernel), ("device", query.device))
         return [e for e in found if all(not value or getattr(e, key) == value for key, value in wanted)]
 
@@ -222,7 +222,7 @@ class SqliteLibrary:
         def work(library: sqlite3.Connection) -> None:
             sql = "SELECT name, document FROM entries WHERE kernel = ? ORDER BY name LIMIT ?"
             others: list[LibraryEntry] = []
-            for name, document in library.execute(sql, (_column_key(entry.kernel), MOST)).fetchall():
+            for name, document in library.execute(sql, (_column_key(entry.kernel), MAX)).fetchall():
                 with contextlib.suppress(BadInput):  # what cannot be read is no past of this
                     others.append(self._entry(name, document, as_written=True))
             new = with_past(entry, others)
@@ -262,7 +262,7 @@ class SqliteLibrary:
 
     def lessons(self, note: Note = lambda _text: None) -> list[KernelLessons]:
         found: list[KernelLessons] = []
-        sql = f"SELECT name, document FROM lessons ORDER BY name LIMIT {MOST}"
+        sql = f"SELECT name, document FROM lessons ORDER BY name LIMIT {MAX}"
         for name, document in self._read(sql):
             try:
                 found.append(self._decode_lessons(document))
@@ -302,7 +302,7 @@ class SqliteLibrary:
         """Those that can be read."""
         found: list[TimedConfig] = []
         sql = "SELECT document FROM timings WHERE run = ? AND length(document) <= ?"
-        for (document,) in self._read(f"{sql} ORDER BY key LIMIT ?", (run, LARGEST_TIMING, MOST_TIMINGS)):
+        for (document,) in self._read(f"{sql} ORDER BY key LIMIT ?", (run, LARGEST_TIMING, MAX_TIMINGS)):
             with contextlib.suppress(Malformed):
                 found.append(decode_json(bytes(document), TimedConfig))
         return foreign_timings(found) if self.is_shared else found
@@ -358,7 +358,7 @@ def _select_statement(table: str, name: str, order: str, query: LibraryQuery) ->
     total = f"sum(length(document)) OVER (ORDER BY {order}) AS total"
     inner = f"SELECT *, {total} FROM {table} WHERE {wanted}"
     sql = f"SELECT {name}, document FROM ({inner}) AS found WHERE total <= ? ORDER BY {order} LIMIT ?"
-    return sql, [LARGEST, *given.values(), MOST_BYTES, MOST]
+    return sql, [LARGEST, *given.values(), MAX_BYTES, MAX]
 
 
 def _upsert(library: sqlite3.Connection, table: str, key: str, values: tuple[str | bytes, ...]) -> None:

@@ -23,7 +23,7 @@ from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import RunLog
 from tunesmith.run.state import State
 from tunesmith.session import place as machine
-from tunesmith.session.place import HERE, Place, Post, WorkerSource, Workplace
+from tunesmith.session.place import HERE, DeviceSlot, Place, WorkerSite, WorkerSource
 
 _NUMBERED = re.compile(r" \([0-9]+\)$")  # of the second and later workers of a device
 
@@ -31,11 +31,11 @@ _NUMBERED = re.compile(r" \([0-9]+\)$")  # of the second and later workers of a 
 def posts_for(
     config: RunConfig,
     sources: Sequence[WorkerSource],
-    place: Workplace,
+    place: WorkerSite,
     compiler: str,
     state: State | None = None,
     say: Callable[[str], None] = lambda _words: None,
-) -> tuple[Post, ...]:
+) -> tuple[DeviceSlot, ...]:
     """The devices that are meant, where they are several; else nothing. A run that goes on does without those
     that cannot be used, and says so; for one that begins, all must be there."""
     if not is_wanted(config, sources, state):
@@ -59,7 +59,7 @@ def is_wanted(config: RunConfig, sources: Sequence[WorkerSource], state: State |
 def still_there(
     config: RunConfig,
     sources: Sequence[WorkerSource],
-    place: Workplace,
+    place: WorkerSite,
     state: State,
     say: Callable[[str], None],
 ) -> Sequence[WorkerSource]:
@@ -81,7 +81,7 @@ def still_there(
     return found
 
 
-def _refuse_others(state: State, posts: Sequence[Post]) -> None:
+def _refuse_others(state: State, posts: Sequence[DeviceSlot]) -> None:
     """What this run has timed elsewhere it does not compare with another driver or compiler."""
     wanted, first = state.device, posts[0]
     if not wanted.absent and wanted.key not in {post.device.key for post in posts}:
@@ -96,13 +96,13 @@ def _refuse_others(state: State, posts: Sequence[Post]) -> None:
 def posts_of(
     config: RunConfig,
     sources: Sequence[WorkerSource],
-    place: Workplace,
+    place: WorkerSite,
     state: State | None = None,
     missing: list[DeviceMissing] | None = None,
-) -> tuple[Post, ...]:
+) -> tuple[DeviceSlot, ...]:
     """Every device that is meant, in the order in which they were named, all of one kind. Those that are not
     there are put into `missing`, as long as one is; without such a list all must be."""
-    found: list[Post] = []
+    found: list[DeviceSlot] = []
     for source in (one for one in sources if one.measures):
         there = replace(place, source=source)
         try:
@@ -118,7 +118,7 @@ def posts_of(
             name = _post_name(source, device)
             count = sum(post.device == device and post.place.source is source for post in found)
             card = cards[listed.devices.index(device)] or f"{source.machine} {device.platform} {device.id}"
-            found.append(Post(f"{name} ({count + 1})" if count else name, device, there, card))
+            found.append(DeviceSlot(f"{name} ({count + 1})" if count else name, device, there, card))
     if missing and not found:
         raise missing[0]
     refuse_other_kinds(found)
@@ -168,7 +168,7 @@ def _locate_error(source: WorkerSource, error: DeviceMissing) -> DeviceMissing:
     return DeviceMissing(f"{where}{error.message}", hint=error.hint)
 
 
-def refuse_other_kinds(posts: Sequence[Post]) -> None:
+def refuse_other_kinds(posts: Sequence[DeviceSlot]) -> None:
     def kind(device: Device) -> object:
         return device.key, replace(device.limits, memory=1, max_allocation=1)
 
@@ -186,7 +186,7 @@ def refuse_other_kinds(posts: Sequence[Post]) -> None:
 
 
 def builders_at(
-    posts: Sequence[Post], wanted: int, sources: Sequence[WorkerSource] = ()
+    posts: Sequence[DeviceSlot], wanted: int, sources: Sequence[WorkerSource] = ()
 ) -> dict[WorkerSource, int]:
     """Parallel builds on each machine: beside each of its devices a core is left free, up to half of them. Of
     `sources` those that only build have all of theirs."""
@@ -199,10 +199,10 @@ def builders_at(
 
 
 def without_other_compilers(
-    posts: Sequence[Post], compiler: str, missing: list[DeviceMissing] | None = None
-) -> tuple[Post, ...]:
+    posts: Sequence[DeviceSlot], compiler: str, missing: list[DeviceMissing] | None = None
+) -> tuple[DeviceSlot, ...]:
     """One compiler builds for all, wherever it runs. `missing` as for `posts_of`."""
-    found: list[Post] = []
+    found: list[DeviceSlot] = []
     for post in posts:
         known = post.place.compilers() if compiler else ()
         if compiler and not machine.has_compiler(known, compiler):
@@ -219,7 +219,7 @@ def without_other_compilers(
 
 
 def builder_devices(
-    sources: Sequence[WorkerSource], posts: Sequence[Post], compiler: str, say: Callable[[str], None]
+    sources: Sequence[WorkerSource], posts: Sequence[DeviceSlot], compiler: str, say: Callable[[str], None]
 ) -> dict[WorkerSource, Device]:
     """Who builds, and for which device there. Of those that only build, whoever has the run's compiler; where
     a backend has but its driver's, whoever has a device of the kind."""
@@ -247,7 +247,7 @@ def builder_devices(
     return found
 
 
-def enlist_posts(posts: Sequence[Post], log: RunLog) -> tuple[Post, ...]:
+def enlist_posts(posts: Sequence[DeviceSlot], log: RunLog) -> tuple[DeviceSlot, ...]:
     """As the journal has them, the first of which times finalists; where others measure from here on, that is
     written down."""
     names, state = tuple(post.name for post in posts), log.state
@@ -273,7 +273,7 @@ class PoolParts:
     references: dict[WorkerSource, References] = field(default_factory=dict)
     turns: dict[str, threading.Lock] = field(default_factory=dict)  # by card
 
-    def lab(self, post: Post, count: int) -> DeviceLab:
+    def lab(self, post: DeviceSlot, count: int) -> DeviceLab:
         """`count` is how many builds its machine has at once."""
         source = post.place.source
         if source not in self.references:
@@ -318,7 +318,7 @@ def make_pool(
 
 
 def _open_labs(
-    parts: PoolParts, posts: Sequence[Post], counts: Mapping[WorkerSource, int]
+    parts: PoolParts, posts: Sequence[DeviceSlot], counts: Mapping[WorkerSource, int]
 ) -> tuple[list[DeviceLab], Builders, list[LeftOut]]:
     """One whose device is missing by now is done without, if another is left."""
     made: list[DeviceLab] = []
@@ -341,7 +341,7 @@ def _open_labs(
     return made, parts.builders, lost
 
 
-def _build_host(place: Workplace, count: int, device: Device) -> BuildHost:
+def _build_host(place: WorkerSite, count: int, device: Device) -> BuildHost:
     source = place.source
     return BuildHost(
         lambda: place.spawn("build"), lambda: source.gone, count, source.name, source.measures, device
@@ -351,7 +351,7 @@ def _build_host(place: Workplace, count: int, device: Device) -> BuildHost:
 MOMENT = 0.5  # seconds between two looks whether the run is over
 
 
-def recruit_workers(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig) -> None:
+def recruit_workers(pool: LabPool, parts: PoolParts, posts: Sequence[DeviceSlot], config: RunConfig) -> None:
     """By a thread of its own, as long as the pool is open: to reach a machine takes seconds."""
     arrivals = posts[0].place.source.arrivals
     assert arrivals is not None
@@ -378,7 +378,7 @@ def recruit_workers(pool: LabPool, parts: PoolParts, posts: Sequence[Post], conf
 
 
 def _take_in(
-    source: WorkerSource, pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig
+    source: WorkerSource, pool: LabPool, parts: PoolParts, posts: Sequence[DeviceSlot], config: RunConfig
 ) -> None:
     if not source.measures:
         return  # how many build was settled when the run began

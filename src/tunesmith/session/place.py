@@ -149,7 +149,7 @@ HERE = ThisMachine()
 
 
 @dataclass(frozen=True)
-class Workplace:
+class WorkerSite:
     """Workers of one backend, somewhere."""
 
     spec: str  # the backend, with the file it is made from where it has one
@@ -194,12 +194,12 @@ class LocalDevices:
 
 
 @dataclass(frozen=True)
-class Post:
+class DeviceSlot:
     """A device that measures, and where its worker is."""
 
     name: str  # as outcomes carry it
     device: Device
-    place: Workplace
+    place: WorkerSite
     card: str  # two workers of one card take turns
 
 
@@ -298,7 +298,7 @@ UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
 
 
-def find_local_devices(place: Workplace) -> LocalDevices:
+def find_local_devices(place: WorkerSite) -> LocalDevices:
     """What is there; DeviceMissing where the sandbox that is required is not."""
     spec = place.spec
     if backends.find_backend_kind(spec).from_file:
@@ -316,7 +316,7 @@ def find_local_devices(place: Workplace) -> LocalDevices:
     return LocalDevices(spec, devices, trouble, held)
 
 
-def worker_protection(place: Workplace) -> Protection:
+def worker_protection(place: WorkerSite) -> Protection:
     """What is in force in workers, by one of them, which loads no driver."""
     # One that lacks what is required would end before it could say so.
     is_required = place.sandbox == REQUIRED
@@ -364,20 +364,20 @@ def workers_of(
 
 def place_to_time(
     language: str, config: RunConfig, scratch: Path, source: WorkerSource = HERE
-) -> tuple[Workplace, LocalDevices, str | None]:
+) -> tuple[WorkerSite, LocalDevices, str | None]:
     """Where kernels are timed, the devices there, and the name of the wanted one."""
     is_untimed = (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language)
     if source is HERE and is_untimed:
-        found: tuple[Workplace, LocalDevices, str | None]
+        found: tuple[WorkerSite, LocalDevices, str | None]
         found = plugins.load_plugin("stand_in", "cpu").place_to_time(language, config, scratch)
         return found
-    place = Workplace(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
+    place = WorkerSite(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
     return place, find_local_devices(place), first_device(config.device or source.device, place.spec)
 
 
 _RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
 _LISTED = re.compile(rf"(?:([a-z]+):)?({_RANGE}(?:,{_RANGE})*)")
-MOST_DEVICES = 1024
+MAX_DEVICES = 1024
 
 
 def device_ids(wanted: str | None) -> tuple[str, ...]:
@@ -386,8 +386,8 @@ def device_ids(wanted: str | None) -> tuple[str, ...]:
     ids: list[str] = []
     for part in found[2].split(",") if found else ():
         first, _, last = part.partition("-")
-        if int(last or first) < int(first) or int(last or first) - int(first) + len(ids) >= MOST_DEVICES:
-            fault = f"--device {wanted}: {part} is no range of up to {MOST_DEVICES} devices"
+        if int(last or first) < int(first) or int(last or first) - int(first) + len(ids) >= MAX_DEVICES:
+            fault = f"--device {wanted}: {part} is no range of up to {MAX_DEVICES} devices"
             raise BadInput(fault, hint="the smaller number first, for example: --device 0-7")
         ids += map(str, range(int(first), int(last or first) + 1))
     return tuple(ids)
@@ -402,11 +402,11 @@ def first_device(wanted: str | None, spec: str) -> str | None:
     return next(iter(device_ids(wanted)), wanted)
 
 
-def list_devices(place: Workplace) -> tuple[Device, ...]:
+def list_devices(place: WorkerSite) -> tuple[Device, ...]:
     return ask_devices(place).devices
 
 
-def ask_devices(place: Workplace) -> Devices:
+def ask_devices(place: WorkerSite) -> Devices:
     """Asked in a worker, because a broken driver may take its process along."""
     if backends.plays_absent(place.spec):
         return Devices(())
@@ -450,7 +450,11 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
 
 
 def choose_compiler(
-    problem: Problem, template: Template | None, device: Device, place: Workplace, note: Callable[[str], None]
+    problem: Problem,
+    template: Template | None,
+    device: Device,
+    place: WorkerSite,
+    note: Callable[[str], None],
 ) -> str:
     """Name and version of the first compiler there that takes the original and the template.
 
@@ -530,19 +534,19 @@ def format_compilers(compilers: Sequence[tuple[str, str]]) -> str:
 class Place:
     """Where a session builds and measures: made once, moved to the folder of the run once there is one."""
 
-    workers: Workplace
+    workers: WorkerSite
     here: LocalDevices
     device: Device  # of the run; absent: the description of one that is not here
     compiler: str = ""  # name and version, where the backend has several
     sources: tuple[WorkerSource, ...] = (HERE,)  # those that measure first
-    posts: tuple[Post, ...] = ()  # where several devices measure
+    posts: tuple[DeviceSlot, ...] = ()  # where several devices measure
     missing: str = ""  # why nothing can be measured here; empty: it can
     attached: Attached | None = None  # to be written down first, where anything is new
 
     def at(self, spec: str, scratch: Path) -> Place:
         """The same for workers of another folder; `spec`: the backend as the run has it."""
 
-        def move(workers: Workplace) -> Workplace:
+        def move(workers: WorkerSite) -> WorkerSite:
             return replace(workers, spec=spec, scratch=scratch)
 
         here = replace(self.here, spec=spec)
@@ -645,7 +649,7 @@ class DeviceStandIn:
     def choose_device(self, language: str, here: LocalDevices, wanted: str | None) -> Device:
         return choose_device(here, wanted)
 
-    def in_place_of(self, absent: Device, scratch: Path, sandbox: str) -> tuple[Device, Workplace] | None:
+    def in_place_of(self, absent: Device, scratch: Path, sandbox: str) -> tuple[Device, WorkerSite] | None:
         """With the limits of the device that is not here; None where it cannot stand in."""
         return None
 
@@ -715,19 +719,19 @@ def built_ahead(device: Device, builders: int) -> int:
     return 0 if device.is_host else max(LEAST_AHEAD, 2 * builders)
 
 
-def make_builders(place: Workplace, device: Device, count: int, compiler: str) -> Builders:
+def make_builders(place: WorkerSite, device: Device, count: int, compiler: str) -> Builders:
     """`compiler` is a name, with or without its version."""
     return Builders(lambda: place.spawn("build"), device, count, compiler=compiler.partition(" ")[0])
 
 
-def make_runner(place: Workplace, device: Device) -> Runner:
+def make_runner(place: WorkerSite, device: Device) -> Runner:
     return Runner(place.spawn("device"), device)
 
 
 def make_lab(
     problem: Problem,
     device: Device,
-    place: Workplace,
+    place: WorkerSite,
     *,
     settings: LabSettings,
     cache: ResultCache | None = None,
@@ -750,11 +754,11 @@ def make_lab(
     kind = backends.find_backend_kind(place.spec)
     missing, onlooker = why_no_profiles(kind.no_profiles, device, ceilings), None
     if not missing:
-        from tunesmith.lab.profile import Onlooker
+        from tunesmith.lab.profile import ProfileSession
 
         counted = place.counting() if counters else NoCounting(NO_COUNTERS)
         reader = backends.instructions_reader(place.spec)
-        onlooker = Onlooker(problem, device, counted, reader, ceilings, settings.seed, progress)
+        onlooker = ProfileSession(problem, device, counted, reader, ceilings, settings.seed, progress)
     return make(
         problem,
         device,

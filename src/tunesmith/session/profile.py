@@ -189,7 +189,7 @@ def _profile_page(
 ) -> ProfilePage:
     """One device, one pool of builders, everything that is asked for."""
     problem, spec, note = target.problem, target.spec, listener.note
-    place = machine.Workplace(spec, scratch, config.sandbox)
+    place = machine.WorkerSite(spec, scratch, config.sandbox)
     device, missing = _profile_device(target, config, machine.find_local_devices(place))
     compiler = target.compiler
     if compiler is None:

@@ -21,9 +21,9 @@ from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
 from tunesmith.run.events import SINGLE, Decided, LanguageModel, Role
 from tunesmith.run.library import LibraryTemplate
-from tunesmith.run.ports import Catalogue, Declined, Inbox, Offer
+from tunesmith.run.ports import Declined, Inbox, MoveCatalogue, MoveOffer
 from tunesmith.run.state import State
-from tunesmith.run.talk import Conversation, Talking
+from tunesmith.run.talk import Conversation, ModelDialogue
 from tunesmith.session import problems
 
 if TYPE_CHECKING:
@@ -238,11 +238,11 @@ def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
         return (f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",)
 
 
-def catalogue_of(problem: Problem, device: Device) -> Catalogue:
+def catalogue_of(problem: Problem, device: Device) -> MoveCatalogue:
     """The moves as a model is offered them."""
     if (language_author := _own_author(problem)) is not None:
         available, refused = language_author.available(problem, device)
-        return Catalogue(language_author.reading, tuple(map(Offer, available)), refused)
+        return MoveCatalogue(language_author.reading, tuple(map(MoveOffer, available)), refused)
     from tunesmith.backends.binaries import as_compiled
     from tunesmith.expert.author import build_catalogue
 
@@ -281,14 +281,14 @@ class RoleFactory:
     templates: Templates
     conversation: Conversation
     prompts: Mapping[Role, str]
-    catalogue_of: Callable[[Problem], Catalogue]  # the moves on a kernel
+    catalogue_of: Callable[[Problem], MoveCatalogue]  # the moves on a kernel
     strategy: str = "template"
     expert: tuple[Planner, Author] | None = None  # None: kernels are concrete
     lessons: str = ""  # of earlier runs, for whoever plans
     rewrites_plainly: bool = False  # whether the expert goes on from another kernel in the original's place
     plain_first: bool = False  # such a one is asked for before anything else
 
-    def talking(self) -> Talking:
+    def talking(self) -> ModelDialogue:
         """The players of all roles."""
         from tunesmith.agents import roles, single
 
@@ -302,12 +302,12 @@ class RoleFactory:
             alone = single.SingleWriter(
                 *self._told(SINGLE), *self._name_and_signature_check(SINGLE), lessons=self.lessons
             )
-            return Talking(problem, templates, single.SinglePlanner(problem), moves, alone, None, talk)
+            return ModelDialogue(problem, templates, single.SinglePlanner(problem), moves, alone, None, talk)
         planner = self._create_planner()
         writer = self._create_writer(moves) if "author" in self._names else None
         cases = roles.ModelTester(problem, self.prompts["tester"]) if "tester" in self._names else None
         judged = writer.plain_fault if isinstance(writer, roles.PlainAuthor) else None
-        return Talking(problem, templates, planner, moves, writer, cases, talk, judged)
+        return ModelDialogue(problem, templates, planner, moves, writer, cases, talk, judged)
 
     @property
     def _names(self) -> Mapping[Role, str]:
@@ -323,7 +323,7 @@ class RoleFactory:
 
         return PlainKernels(self.problem, self.templates, self.catalogue_of)
 
-    def _told(self, role: Role) -> tuple[Problem, Templates, Callable[[], Catalogue], str]:
+    def _told(self, role: Role) -> tuple[Problem, Templates, Callable[[], MoveCatalogue], str]:
         return self.problem, self.templates, partial(self.catalogue_of, self.problem), self.prompts[role]
 
     def _name_and_signature_check(self, role: Role) -> tuple[str, Callable[[Template], str | None]]:
@@ -364,7 +364,7 @@ MAILBOX = "mailbox"  # of a run, where no other is named
 
 
 @dataclass(frozen=True)
-class Casting:
+class RoleContext:
     """What models need to know of the run and of this machine."""
 
     spec: str  # as the user wrote it; empty: the expert plays all roles
@@ -381,13 +381,15 @@ class Casting:
     inbox: Inbox | None = None  # what whoever watches asks of the run
 
 
-def of_run(folder: RunFolder, started: Started, config: settings.RunConfig, listener: Listener) -> Casting:
+def of_run(
+    folder: RunFolder, started: Started, config: settings.RunConfig, listener: Listener
+) -> RoleContext:
     """As the run's folder has it."""
     files, given = dict(started.files), started.settings
     named = ((role, f"{problems.PROMPT}{role}") for role in STRATEGIES[given.strategy].roles)
     prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
     entries = [folder.get(digest) for name, digest in files.items() if name.startswith(problems.LIBRARY)]
-    return Casting(
+    return RoleContext(
         given.models,
         prompts,
         folder.path,
@@ -456,7 +458,7 @@ def prepare_models(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = specs_by_role(spec, strategy)
     for one in dict.fromkeys(who.values()):
-        _create_prepared_model(one, Casting(spec, {}, Path()))
+        _create_prepared_model(one, RoleContext(spec, {}, Path()))
 
 
 def one_model(spec: str, folder: Path, wait: bool, note: Callable[[str], None]) -> LanguageModel:
@@ -466,10 +468,10 @@ def one_model(spec: str, folder: Path, wait: bool, note: Callable[[str], None]) 
     named = parse_spec(spec)
     if named.kind == "expert":
         raise BadInput("the built-in expert has said what it can", hint="name a model, e.g. --model mailbox")
-    return _create_prepared_model(named, Casting(spec, {}, folder, wait=wait, note=note, progress=note))
+    return _create_prepared_model(named, RoleContext(spec, {}, folder, wait=wait, note=note, progress=note))
 
 
-def _create_prepared_model(spec: Spec, cast: Casting) -> LanguageModel:
+def _create_prepared_model(spec: Spec, cast: RoleContext) -> LanguageModel:
     """BadInput where it cannot be asked."""
     model = _create_language_model(spec, cast)
     if hasattr(model, "prepare"):
@@ -485,11 +487,11 @@ def create_hosted_models(spec: str, seconds: float, tell: Callable[[str], None])
     if not hosted_ones:
         fault = f"only models behind a network can be tried, got {spec!r}"
         raise BadInput(fault, hint="e.g. --model openai:NAME@http://localhost:8000/v1")
-    cast = Casting(spec, {}, Path(), seconds=seconds, progress=tell)
+    cast = RoleContext(spec, {}, Path(), seconds=seconds, progress=tell)
     return [_create_hosted_model(one, cast) for one in hosted_ones]
 
 
-def create_talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
+def create_talking(problem: Problem, templates: Templates, state: State, cast: RoleContext) -> ModelDialogue:
     talk = _create_base_talking(problem, templates, state, cast)
     if cast.library is None:
         return talk
@@ -499,21 +501,23 @@ def create_talking(problem: Problem, templates: Templates, state: State, cast: C
     return replace(talk, planner=LibraryFirst(entry, talk.planner), author=LibraryAuthor(entry, talk.author))
 
 
-def _create_base_talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
+def _create_base_talking(
+    problem: Problem, templates: Templates, state: State, cast: RoleContext
+) -> ModelDialogue:
     planner, author = planner_and_author(problem, templates)
     who = specs_by_role(cast.spec, cast.strategy)
     if not who or templates.given is not None:
-        return Talking(problem, templates, planner, author, conversation=Conversation(inbox=cast.inbox))
+        return ModelDialogue(problem, templates, planner, author, conversation=Conversation(inbox=cast.inbox))
     conversation = _create_conversation(who, cast, state)
 
     @cache
-    def of_problem(kernel: Problem) -> Catalogue:
+    def of_problem(kernel: Problem) -> MoveCatalogue:
         try:
             found = catalogue_of(kernel, state.device)
-            return Catalogue(found.reading) if state.settings.moves == "none" else found
+            return MoveCatalogue(found.reading) if state.settings.moves == "none" else found
         except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
             failed = f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
-            return Catalogue((failed,), beyond=(failed,))
+            return MoveCatalogue((failed,), beyond=(failed,))
 
     return RoleFactory(
         problem,
@@ -538,7 +542,7 @@ def write_recording(folder: Path, state: State) -> None:
             write_dialogue(folder, state.started, state.dialogue)
 
 
-def _create_conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conversation:
+def _create_conversation(who: Mapping[Role, Spec], cast: RoleContext, state: State) -> Conversation:
     """One model for each that is named, whatever roles it plays."""
     from tunesmith.agents.mailbox import Mailbox, Player
 
@@ -566,7 +570,7 @@ def own_mailbox(folder: Path) -> Path:
     return box
 
 
-def _create_language_model(spec: Spec, cast: Casting) -> LanguageModel:
+def _create_language_model(spec: Spec, cast: RoleContext) -> LanguageModel:
     from tunesmith.agents.mailbox import Mailbox, Player
 
     if spec.kind == "mailbox":
@@ -576,7 +580,7 @@ def _create_language_model(spec: Spec, cast: Casting) -> LanguageModel:
     return _create_hosted_model(spec, cast)
 
 
-def _create_hosted_model(spec: Spec, cast: Casting) -> Hosted:
+def _create_hosted_model(spec: Spec, cast: RoleContext) -> Hosted:
     from tunesmith.agents.hosted import KEYS, Hosted
 
     keys, tell = settings.model_keys(KEYS.values()), cast.progress

@@ -38,11 +38,11 @@ from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
 from tunesmith.run.stages import World
 from tunesmith.run.state import State, apply_record, run_protections
-from tunesmith.run.talk import STOPPED, Talking
+from tunesmith.run.talk import STOPPED, ModelDialogue
 from tunesmith.search import check_name, load_searcher
 from tunesmith.session import certify, library, problems, roles
 from tunesmith.session import place as machine
-from tunesmith.session.place import Place, Post, WorkerSource, Workplace, one_thread
+from tunesmith.session.place import DeviceSlot, Place, WorkerSite, WorkerSource, one_thread
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.result import Run, deliver_run, run_of
 
@@ -183,7 +183,7 @@ def _store_inputs(
     return stored
 
 
-def _posts_of_devices(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
+def _posts_of_devices(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[DeviceSlot, ...]:
     """The devices that are meant, where they are several; else nothing. `run`: of one that goes on."""
     if not (config.workers or config.ray or config.device or (run is not None and run.state.enlisted)):
         return ()
@@ -367,7 +367,7 @@ def _prepare_place(run: OpenRun, config: RunConfig, sources: Sources, place: Pla
     """Where the run goes on, in the scratch folder that it has there; what is new of it is written down."""
     spec, scratch = problems.spec_of(run.folder, run.started), run.folder.fresh_scratch()
     if place is None:
-        workers = Workplace(spec, scratch, config.sandbox, sources[0])
+        workers = WorkerSite(spec, scratch, config.sandbox, sources[0])
         if len(sources) > 1:
             from tunesmith.session.multi_device import still_there
 
@@ -394,7 +394,7 @@ def _prepare_place(run: OpenRun, config: RunConfig, sources: Sources, place: Pla
 
 
 def run_loop(
-    run: OpenRun, place: Place, config: RunConfig, talk: Talking, inbox: Inbox | None = None
+    run: OpenRun, place: Place, config: RunConfig, talk: ModelDialogue, inbox: Inbox | None = None
 ) -> DeviceMissing | None:
     """To the end of the run; without its device as far as that goes: then what is missing."""
     problem, settings = run.templates.problem, run.state.settings

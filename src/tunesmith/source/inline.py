@@ -47,7 +47,7 @@ from tunesmith.source.types import Types, byte_size, declared_types, integer_lit
 # on in its place, by reference, and the lambda's own function is called with it.
 
 
-_MOST = 32  # functions made of one kernel
+_MAX = 32  # functions made of one kernel
 _FORWARD = ("std::forward", "forward", "std::move", "move")
 
 
@@ -83,7 +83,7 @@ class _HandedLambdas:
         name = "_with_".join([call.function, *(one.name for one in lambdas if one is not None)])
         if name not in self.made:
             made = self._made(call, lambdas, name)
-            if made is None or len(self.made) >= _MOST:
+            if made is None or len(self.made) >= _MAX:
                 return call
             self.made[name] = made
         pairs = list(zip(call.args, lambdas, strict=True))

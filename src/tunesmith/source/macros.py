@@ -9,8 +9,8 @@ from tunesmith.source.fold import COMPARISONS, LEVELS, evaluate_binary, evaluate
 from tunesmith.source.lex import Token, lex
 from tunesmith.source.tree import Unreadable, read_number
 
-MOST_TOKENS = 150_000  # of all expansions together: a few lines of nested macros can ask for billions
-MOST_NESTING = 60
+MAX_TOKENS = 150_000  # of all expansions together: a few lines of nested macros can ask for billions
+MAX_NESTING = 60
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def read_macro(rest: str, line: int = 1) -> Macro | str:
 
 def expand_macro_uses(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> list[Token]:
     """Raises Unreadable where a macro's call is not one."""
-    return Expansion(macros, MOST_TOKENS).expand(list(tokens), frozenset(), 0)
+    return Expansion(macros, MAX_TOKENS).expand(list(tokens), frozenset(), 0)
 
 
 class Expansion:
@@ -60,7 +60,7 @@ class Expansion:
             if macro is None or macro.name in hidden:
                 done.append(token)
                 continue
-            if depth > MOST_NESTING:
+            if depth > MAX_NESTING:
                 raise Unreadable(f"the macro {macro.name} is nested too deep", token.line)
             arguments: list[list[Token]] = []
             if macro.parameters is not None:

@@ -15,8 +15,8 @@ from typing import Literal
 
 from tunesmith.source.lex import Token, closing_bracket, find_parse_obstacle, lex
 from tunesmith.source.macros import (
-    MOST_NESTING,
-    MOST_TOKENS,
+    MAX_NESTING,
+    MAX_TOKENS,
     ConditionReader,
     Expansion,
     Macro,
@@ -339,7 +339,7 @@ class Preprocessor:
     def flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         if any(token.kind == "word" and token.text in self._macros for token in waiting):
-            waiting = Expansion(self._macros, MOST_TOKENS - len(self.done)).expand(waiting, frozenset(), 0)
+            waiting = Expansion(self._macros, MAX_TOKENS - len(self.done)).expand(waiting, frozenset(), 0)
         self.done.extend(_convert_pragma_operators(waiting))
 
     def _directive(self, word: str, rest: str, token: Token) -> None:
@@ -367,7 +367,7 @@ class Preprocessor:
     def _include_header(self, name: str, line: int) -> None:
         if name in self._once:
             return
-        if len(self._inside) > MOST_NESTING:
+        if len(self._inside) > MAX_NESTING:
             raise Unreadable(f'"{name}" is included by what it includes', line)
         self._inside.append(name)
         outside = [*map(id, self.open_conditions)]
@@ -461,7 +461,7 @@ class Preprocessor:
         return False
 
     def _value(self, tokens: list[Token], macros: Mapping[str, Macro]) -> bool:
-        return ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
+        return ConditionReader(Expansion(macros, MAX_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
 
     def _macros_by_version(self) -> Iterator[Mapping[str, Macro]]:
         """The macros as each version of the compiler has them, unless the text defines these itself."""
@@ -869,7 +869,7 @@ class _Deciding(Preprocessor):
         if word == "line":
             self.done.append(token)
         elif word == "pragma" and rest.startswith("unroll"):
-            count = Expansion(self._macros, MOST_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
+            count = Expansion(self._macros, MAX_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
             self.done.append(replace(token, text=" ".join(["pragma unroll", *map(str, count)])))
         elif word != "error":
             super()._directive(word, rest, token)
@@ -882,7 +882,7 @@ class _Deciding(Preprocessor):
 
     def _include_header(self, name: str, line: int) -> None:
         """Its macros alone. It is the user's own: what cannot be followed there defines none."""
-        if name in self._once or len(self._inside) > MOST_NESTING:
+        if name in self._once or len(self._inside) > MAX_NESTING:
             return
         before = len(self.done), len(self.problems), len(self.open_conditions)
         self._inside.append(name)
@@ -898,7 +898,7 @@ class _Deciding(Preprocessor):
             tokens = lex(rest, line)
             if word == "if":
                 tokens = decided_defined(tokens, self._macros, self._is_open)
-                tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
+                tokens = Expansion(self._macros, MAX_TOKENS).expand(tokens, frozenset(), 0)
             if strange := next((t.text for t in tokens if t.kind == "word" and self._is_open(t.text)), None):
                 words = f"#{word} {rest[:60]} asks for {strange}, which compilers define as they like"
                 raise Undecidable(f"{words}: ask for the template's own parameters and macros", line)

@@ -288,7 +288,7 @@ _NUMBERS = frozenset({*INTEGERS, "float", "double"})
 
 
 @dataclass(frozen=True)
-class Handed:
+class ArgumentPassing:
     """One call. `updated`: the variable its result is assigned to; `aliased`: those with other names."""
 
     function: c.Function
@@ -692,7 +692,9 @@ class Placer:
         """
         self._check(function)
         body = self._shared_apart(function)
-        handed = Handed(function, args, self._changes, self._types, self._type, updated, self._aliased)
+        handed = ArgumentPassing(
+            function, args, self._changes, self._types, self._type, updated, self._aliased
+        )
         fresh_names = {name: self.fresh(name) for name in walk.declared_in(body)}
         body = rename_variables(body, fresh_names)
         before: list[c.Stmt] = []

@@ -360,7 +360,7 @@ def map_types_in(expr: c.Expr, fn: Callable[[c.Type], c.Type]) -> c.Expr:
     return map_expr(expr, node)
 
 
-_MOST_COPIED = 4000  # statements: a branch that leaves only sometimes has what follows it copied
+_MAX_COPIED = 4000  # statements: a branch that leaves only sometimes has what follows it copied
 
 
 def without_exits(
@@ -386,7 +386,7 @@ class _Exits:
         done: list[c.Stmt] = []
         for at, stmt in enumerate(stmts):
             self._count += 1
-            if self._count > _MOST_COPIED:
+            if self._count > _MAX_COPIED:
                 raise c.Unreadable("too many branches leave it early")
             rest = stmts[at + 1 :]
             match stmt:

@@ -136,7 +136,7 @@ def _check_known(constraint: Constraint, missing: Collection[str], known: Collec
 
 Side = Literal["inside", "outside"]
 Numbers = NDArray[np.int64]
-MOST = 50_000  # configurations that are looked at; of larger spaces a part, drawn once and for all
+MAX = 50_000  # configurations that are looked at; of larger spaces a part, drawn once and for all
 OUTSIDE_EVERY = 8  # picks, of which one is outside: a focus that is never left cannot prove wrong
 
 
@@ -186,7 +186,7 @@ class Region:
     @property
     def is_whole(self) -> bool:
         """Whether `numbers` are all that lie on this side; of a large space they are a part."""
-        return len(self.configs) <= MOST
+        return len(self.configs) <= MAX
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -232,7 +232,7 @@ def _split_by_conditions(
     configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...]
 ) -> tuple[Numbers, NDArray[np.bool_]]:
     total = len(configs)
-    drawn = np.random.default_rng(0).integers(total, size=MOST) if total > MOST else np.arange(total)
+    drawn = np.random.default_rng(0).integers(total, size=MAX) if total > MAX else np.arange(total)
     numbers = np.unique(drawn)
     values = configs.values_matrix(numbers)
     columns = {param.name: values[:, place] for place, param in enumerate(params)}

@@ -30,7 +30,7 @@ from tunesmith.run.events import (
     Usage,
 )
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.run.ports import Catalogue, Offer
+from tunesmith.run.ports import MoveCatalogue, MoveOffer
 from tunesmith.run.state import State
 
 PROBLEM = a_problem()
@@ -73,15 +73,15 @@ def _of_the_task() -> dict[str, str]:
     added = Extended((ExtraCase((("rows", 3), ("d", 24)), "spikes"),))
     place = "loops over i below rows * d (line 3)"
     offers = (
-        Offer("items", "Several in flight.", place, ("ITEMS = [1, 2]",), ("unroll",)),
-        Offer("lanes", "Threads.", place, ("LANES = [32, 64] # threads to a task",)),
-        Offer("bake", "Sizes.", "d"),
-        Offer("divide", "Cheaper division.", "", ("DIVIDE = [0, 1] # 1: shifts",)),
+        MoveOffer("items", "Several in flight.", place, ("ITEMS = [1, 2]",), ("unroll",)),
+        MoveOffer("lanes", "Threads.", place, ("LANES = [32, 64] # threads to a task",)),
+        MoveOffer("bake", "Sizes.", "d"),
+        MoveOffer("divide", "Cheaper division.", "", ("DIVIDE = [0, 1] # 1: shifts",)),
     )
     refused = (("keep", "no loop reads again"), ("ring", "it cannot be read"), ("tile", "it cannot be read"))
     line = "x: read as float at [i], side by side; written as float at [i + d], side by side"
     other = "y: read as float at [i], side by side; read as float at [0], once for a task"
-    moves, least = material.moves_part(Catalogue((), offers, refused)), material.least_times
+    moves, least = material.moves_part(MoveCatalogue((), offers, refused)), material.least_times
     lessons = material.lessons_part("- won, this kernel: 2.00×")
     return {
         "problem": material.problem_part(PROBLEM, on(FAST)).text,
@@ -97,7 +97,7 @@ def _of_the_task() -> dict[str, str]:
             f"{part.rank}\n{part.text}" for part in material.kernel_parts(with_header)
         ),
         "moves": f"{moves.summary}\n\n{moves.text}",
-        "reading": material.reading_part(Catalogue((line, other))).text,
+        "reading": material.reading_part(MoveCatalogue((line, other))).text,
         "plain build": material.plain_build_part(flags, on(DEVICE, compiler="PoCL")).text,
         "lessons": f"{lessons.rank} {lessons.heading}\n{lessons.text}",
     }

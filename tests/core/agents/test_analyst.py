@@ -6,7 +6,7 @@ import json
 
 from tests.wording import says
 from tunesmith.agents.prompting import ANALYSIS, PromptPart, of_role, own_prompt
-from tunesmith.agents.roles import MOST_ADVICE, MOST_EVIDENCE, analysis_text
+from tunesmith.agents.roles import MAX_ADVICE, MAX_EVIDENCE, analysis_text
 from tunesmith.run.events import Exchange, Message, Reply, Request
 
 REQUEST = Request(1, "analyst", (Message("user", "the original takes 12.5 µs"),), "json")
@@ -34,6 +34,6 @@ def test_numbers_of_the_prompt_and_of_the_example_are_nobodys_measurement() -> N
 
 def test_of_long_lists_the_first_lines_are_shown() -> None:
     lines = shown(["it takes 12.5 µs"] * 20, [f"change {'again ' * i}" for i in range(20)])
-    assert lines.count("- it takes 12.5 µs") == MOST_EVIDENCE
-    assert sum(line.startswith("Advice: ") for line in lines) == MOST_ADVICE
-    assert lines[-1] == "Advice: change " + " ".join(["again"] * (MOST_ADVICE - 1))
+    assert lines.count("- it takes 12.5 µs") == MAX_EVIDENCE
+    assert sum(line.startswith("Advice: ") for line in lines) == MAX_ADVICE
+    assert lines[-1] == "Advice: change " + " ".join(["again"] * (MAX_ADVICE - 1))

@@ -17,12 +17,12 @@ from tunesmith.agents import roles
 from tunesmith.agents.prompting import PlanReply, Unusable
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Drafted, Event, Recorded, Settings
-from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
+from tunesmith.run.ports import Declined, MoveCatalogue, MoveOffer, Refactoring, Written
 from tunesmith.run.state import apply_record, fold_records
 from tunesmith.session import roles as casting
 from tunesmith.session.problems import load_problem
 
-MOVES = Catalogue(offers=(Offer("wide"), Offer("lanes")))
+MOVES = MoveCatalogue(offers=(MoveOffer("wide"), MoveOffer("lanes")))
 
 
 def a_plan(**more: object) -> PlanReply:
@@ -53,7 +53,7 @@ def test_a_plan_that_lacks_one_of_the_two(more: dict[str, object], words: str) -
 def test_planners_are_told_only_where_both_are_there() -> None:
     assert '"base": "expert"' in roles.expert_words(MOVES, writes=True)
     assert roles.expert_words(MOVES, writes=False) == ""
-    assert roles.expert_words(Catalogue(), writes=True) == ""
+    assert roles.expert_words(MoveCatalogue(), writes=True) == ""
 
 
 class Declines:
@@ -76,7 +76,7 @@ def test_the_author_has_the_experts_template_and_the_plan(tmp_path: Path) -> Non
     templates = Templates(problem, DEVICE, None, MemoryTexts())
     spec = "planner=mailbox,author=mailbox"
     state = fold_records([Recorded(0, 0.0, started(Settings(models=spec)))])
-    cast = casting.Casting(spec, casting.prompts_for(spec, ""), tmp_path)
+    cast = casting.RoleContext(spec, casting.prompts_for(spec, ""), tmp_path)
     talk = casting.create_talking(problem, templates, state, cast)
     said = Scripted({1: [plan(moves=["vector"], what="Add ROWS.", base="expert")], 2: [file("int mine;")]})
     talk.conversation.models = {"planner": said, "author": said}

@@ -10,7 +10,7 @@ from tests.wording import says
 from tunesmith.agents.roles import ModelAuthor
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.run.candidates import Templates
-from tunesmith.run.ports import Catalogue
+from tunesmith.run.ports import MoveCatalogue
 from tunesmith.session.problems import load_problem
 from tunesmith.session.roles import signature_fault
 
@@ -18,7 +18,12 @@ PROBLEM, _ = load_problem(EXAMPLES / "cuda" / "silu_and_mul")
 DEVICE = absent_device("H200")
 TEMPLATES = Templates(PROBLEM, DEVICE, None, MemoryTexts())
 AUTHOR = ModelAuthor(
-    PROBLEM, TEMPLATES, Catalogue, "Write.", "a model", lambda template: signature_fault(PROBLEM, template)
+    PROBLEM,
+    TEMPLATES,
+    MoveCatalogue,
+    "Write.",
+    "a model",
+    lambda template: signature_fault(PROBLEM, template),
 )
 HONEST = (EXAMPLES / "cuda" / "silu_and_mul" / "template.cu").read_text()
 

@@ -18,7 +18,7 @@ from tunesmith.base.text import strip_controls
 from tunesmith.cli.app import devices_table, size_text
 from tunesmith.deliver.pages.terminal import Progress, report_text, table_text
 from tunesmith.run.events import Asked, Baseline, Decided, Verified
-from tunesmith.run.progress import Standing
+from tunesmith.run.progress import RunProgress
 from tunesmith.run.report import Failure
 from tunesmith.run.rounds import BY_SEARCH
 
@@ -135,7 +135,7 @@ def test_nothing_that_others_say_forges_a_line(full: bool) -> None:
 
 
 def test_foreign_text_in_the_block_of_a_terminal_is_text() -> None:
-    text = drawn(Standing(EVIL, doing=EVIL, best=2.0, best_config=EVIL), EVIL)
+    text = drawn(RunProgress(EVIL, doing=EVIL, best=2.0, best_config=EVIL), EVIL)
     assert "\x1b" not in text
     assert "[bold]markup[/bold]" in text
 

@@ -13,7 +13,7 @@ from tunesmith.backends.messages import REPLY_TYPES, REQUEST_TYPES, Reply, Reque
 from tunesmith.backends.port import Backend
 from tunesmith.base.codec import decode_tagged, encode_tagged
 from tunesmith.lab.process import WorkerProcess, WorkerReplaced
-from tunesmith.lab.worker.requests import Bench
+from tunesmith.lab.worker.requests import RequestHandler
 from tunesmith.session import place
 
 
@@ -50,7 +50,7 @@ class InProcessWorker:
         self._purpose = purpose
         self._backend = backend
         self._log = log
-        self._bench: Bench | None = None
+        self._bench: RequestHandler | None = None
         self.generation = 0
 
     @property
@@ -59,7 +59,7 @@ class InProcessWorker:
 
     def ensure_started(self) -> None:
         if self._bench is None:
-            self._bench = Bench(self._backend())
+            self._bench = RequestHandler(self._backend())
             self.generation += 1
 
     def close(self) -> None:
@@ -114,5 +114,5 @@ def spawner(
     any backend."""
     if scratch is None:
         return lambda purpose: InProcessWorker(purpose, backend or (lambda: backends.make_backend(spec)), log)
-    spawn = place.Workplace(spec, scratch).spawn
+    spawn = place.WorkerSite(spec, scratch).spawn
     return lambda purpose: log.processes.setdefault(purpose, LoggedWorker(purpose, spawn(purpose), log))

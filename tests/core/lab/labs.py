@@ -170,7 +170,7 @@ class Harness:
 
 def device_of(spec: str, scratch: Path | None = None) -> Device:
     if scratch is not None:
-        return place.pick_device(place.list_devices(place.Workplace(spec, scratch)), None)
+        return place.pick_device(place.list_devices(place.WorkerSite(spec, scratch)), None)
     return place.pick_device(backends.make_backend(spec).devices(), None)
 
 

@@ -24,7 +24,7 @@ from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.measure import Ready, TrialTimer
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
-from tunesmith.lab.validate_timing import LookJudge
+from tunesmith.lab.validate_timing import SampleJudge
 from tunesmith.lab.worker import device_cases
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, Status
@@ -99,7 +99,7 @@ def raced_with(
     monkeypatch.setattr(
         runner, "time", lambda race, end: races.append(race) or Runner.time(runner, race, end)
     )
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    judge = SampleJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
     timer = TrialTimer(judges.problem, judges.gpu, runner, Own(judges), judge, 1, None, seconds)  # type: ignore[arg-type]
     timer.expect(workload, 1e-3)
     ready = Ready(workload, judges.code("candidate"), judges.plan(a_case(**workload.as_dict())))
@@ -115,7 +115,7 @@ def test_what_is_wrong_now_and_then_is_looked_at_as_often_as_ever(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is unlike the original in its first stretch always, and right there; elsewhere it is often wrong."""
-    monkeypatch.setattr(memory, "MOST_SENT", most)
+    monkeypatch.setattr(memory, "MAX_SENT", most)
     chance = random.Random(5)
 
     def often_wrong(out: Argument, x: Argument, *rest: Argument) -> None:
@@ -149,7 +149,7 @@ ONE_A_REQUEST = 1 << 12  # bytes: of a look here
 
 def test_the_time_of_looks_over_several_requests_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that counts launches knows which request is the last: to be fast there alone is no use."""
-    monkeypatch.setattr(memory, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(memory, "MAX_SENT", ONE_A_REQUEST)
     each, fast = 2 + FEW_LOOKS.rounds, [False]
 
     def candidate(out: Argument, x: Argument, *rest: Argument) -> None:
@@ -176,7 +176,7 @@ def test_one_that_is_wrong_in_most_launches_of_some_requests_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """To be fast in half of what counts it must be: then no look sees it once in a hundred thousand times."""
-    monkeypatch.setattr(memory, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(memory, "MAX_SENT", ONE_A_REQUEST)
     each = 2 + MANY_LOOKS.rounds
     often = counting_launches(lambda number: number >= each and number % each >= 7)
     assert raced(then(TWICE, OFF), often, MANY_LOOKS, monkeypatch, fresh=7)[0] is Status.WRONG
@@ -207,7 +207,7 @@ def test_requests_are_one_measurement() -> None:
 
 
 def test_what_a_request_has_sent_is_gone_before_the_next_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(memory, "MAX_SENT", ONE_A_REQUEST)
     kept, time = list[weakref.ref[RaceRun]](), Runner.time
 
     def asked(runner: Runner, race: Race, deadline: float) -> RaceRun | Verdict:
@@ -270,7 +270,7 @@ def test_what_must_be_sent_whole_is_asked_for_as_often_as_a_request_can_hold(
     take = Runner.time
     monkeypatch.setattr(Runner, "time", lambda *a: some.append(take(*a)) or some[-1])
     for most, requests in ((4 * ONE_A_REQUEST, 1), (ONE_A_REQUEST, 3)):
-        monkeypatch.setattr(memory, "MOST_SENT", most)
+        monkeypatch.setattr(memory, "MAX_SENT", most)
         some.clear()
         result, races = raced_with(TWICE, candidate, few, monkeypatch, 7, scale_problem(*ANY_ORDER))
         assert result.status is status, result.detail

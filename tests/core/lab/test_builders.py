@@ -19,7 +19,7 @@ from tunesmith.base.text import digest_of
 from tunesmith.lab import build
 from tunesmith.lab.build import Builders, BuiltCode, unit_of
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.worker.requests import Bench
+from tunesmith.lab.worker.requests import RequestHandler
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Variant, original_variant
@@ -155,7 +155,7 @@ def test_what_a_stranger_wrote_is_vetted_before_it_is_built(kind: str) -> None:
 
 def test_no_other_text_is_compiled_than_the_vetted_one() -> None:
     unit = unit_of(variant())
-    bench = Bench(backends.make_backend("fake"))
+    bench = RequestHandler(backends.make_backend("fake"))
     device = device_of("fake")
     answer, _ = bench.handle(Build(replace(unit, vetted=digest_of("another")), device), ())
     assert answer.what == "build"

@@ -219,9 +219,9 @@ def test_ceilings_are_measured_once_and_again_when_asked_to() -> None:
 
 
 def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
-    device = place.pick_device(place.list_devices(place.Workplace(spec, folder)), None)
-    builders = place.make_builders(place.Workplace(spec, folder), device, 1, "")
-    runner = place.make_runner(place.Workplace(spec, folder), device)
+    device = place.pick_device(place.list_devices(place.WorkerSite(spec, folder)), None)
+    builders = place.make_builders(place.WorkerSite(spec, folder), device, 1, "")
+    runner = place.make_runner(place.WorkerSite(spec, folder), device)
     started = time.monotonic()
     try:
         return measure_ceilings(device, builders, runner), device, time.monotonic() - started

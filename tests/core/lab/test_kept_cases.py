@@ -31,7 +31,7 @@ from tunesmith.lab.judge.cases import CaseOracle
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.lab.references import draw_inputs, draw_of
 from tunesmith.lab.worker.device_cases import MEMORY_SHARE
-from tunesmith.lab.worker.requests import Bench
+from tunesmith.lab.worker.requests import RequestHandler
 from tunesmith.problem.cases import Case
 from tunesmith.problem.plan import Status
 
@@ -222,40 +222,40 @@ class TestRoom:
     KEPT = 3 * SIZE  # of a case: its input, and the reference as doubles
 
     @pytest.fixture
-    def bench(self) -> Bench:
+    def bench(self) -> RequestHandler:
         return self.bench_with(500_000)
 
-    def bench_with(self, memory: int) -> Bench:
+    def bench_with(self, memory: int) -> RequestHandler:
         self.judges = Judges(scale_problem(), {"original": TWICE, "right": TWICE}, memory)
-        bench = Bench(PythonBackend(self.judges.kernels))
+        bench = RequestHandler(PythonBackend(self.judges.kernels))
         for name in ("original", "right"):
             bench.handle(Load(self.judges.code(name).unit, name, self.judges.gpu), (b"",))
         return bench
 
-    def keep(self, bench: Bench, name: str = "case") -> Reply:
+    def keep(self, bench: RequestHandler, name: str = "case") -> Reply:
         return bench.handle(*self.judges.keep_request(self.CASE, name))[0]
 
-    def check(self, bench: Bench, name: str = "case") -> Reply:
+    def check(self, bench: RequestHandler, name: str = "case") -> Reply:
         return bench.handle(self.judges.check_request("right", self.CASE, name), ())[0]
 
-    def time(self, bench: Bench) -> Reply:
+    def time(self, bench: RequestHandler) -> Reply:
         plan, policy = self.judges.plan(self.CASE), TimingPolicy(1, 1, 1e-4, 1.0)
         return bench.handle(TimeRuns((Contender("right", plan),), Draw("normal", 1), policy, False), ())[0]
 
-    def refused(self, bench: Bench) -> int:
+    def refused(self, bench: RequestHandler) -> int:
         """How often there was no room since this was asked."""
         session = bench._session
         refused, session.refused = session.refused, 0
         return refused
 
-    def test_timing_gives_way_to_a_case(self, bench: Bench) -> None:
+    def test_timing_gives_way_to_a_case(self, bench: RequestHandler) -> None:
         assert isinstance(self.time(bench), Timed)
         assert self.refused(bench) == 0
         reply = self.keep(bench)
         assert reply.status is Status.OK
         assert self.refused(bench) > 0, "else this shows nothing"
 
-    def test_cases_give_way_to_timing_and_are_forgotten(self, bench: Bench) -> None:
+    def test_cases_give_way_to_timing_and_are_forgotten(self, bench: RequestHandler) -> None:
         self.keep(bench)
         assert self.refused(bench) == 0
         assert isinstance(self.time(bench), Timed)
@@ -282,7 +282,7 @@ class TestRoom:
         assert isinstance(self.check(bench, "0"), Failed)
         bench._session.release(taken)
 
-    def test_where_there_is_none_at_all_that_is_said(self, bench: Bench) -> None:
+    def test_where_there_is_none_at_all_that_is_said(self, bench: RequestHandler) -> None:
         bench._session.allocate(400_000)
         reply = self.keep(bench)
         assert reply.what == "memory"

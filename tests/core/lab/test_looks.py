@@ -17,7 +17,7 @@ from tunesmith.backends.port import LaunchFailed
 from tunesmith.lab import memory, references, validate_timing
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun
-from tunesmith.lab.validate_timing import LookJudge
+from tunesmith.lab.validate_timing import SampleJudge
 from tunesmith.lab.worker import device_cases, output_sampling
 from tunesmith.problem.inputs import SlotPlace, slot_items
 from tunesmith.problem.plan import Status
@@ -26,8 +26,8 @@ POLICY = TimingPolicy(rounds=3, min_rounds=3, chain_seconds=1e-6, max_seconds=1.
 OFF = add(np.float32(0.01), 100)  # further than both being right explains
 
 
-def judge_of(judges: Judges) -> LookJudge:
-    return LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+def judge_of(judges: Judges) -> SampleJudge:
+    return SampleJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
 
 
 def look(
@@ -90,7 +90,7 @@ def test_where_the_first_of_it_is_right_all_travels_in_parts(monkeypatch: pytest
     """A kernel that is right at the first places where it differs from the original, and wrong elsewhere."""
     monkeypatch.setattr(device_cases, "SPANS", 1)
     monkeypatch.setattr(output_sampling, "PART", 1 << 10)
-    monkeypatch.setattr(validate_timing, "MOST_AT_ONCE", 1 << 11)
+    monkeypatch.setattr(validate_timing, "MAX_AT_ONCE", 1 << 11)
     original, candidate = then(TWICE, OFF), then(TWICE, ELSEWHERE)
     run, verdict = look(original, candidate)
     assert run.timed.looks[0].partial
@@ -109,9 +109,9 @@ def test_under_a_held_clock_a_look_is_taken_again_and_does_not_come_beside_itsel
 ) -> None:
     """Of a round that is discarded nothing is sent, and the inputs are as they were."""
     answers, seen = iter(held), list[str]()
-    settle = output_sampling.Watch.settle
+    settle = output_sampling.OutputSampler.settle
     monkeypatch.setattr(
-        output_sampling.Watch, "settle", lambda watch: seen.append("settled") or settle(watch)
+        output_sampling.OutputSampler, "settle", lambda watch: seen.append("settled") or settle(watch)
     )
     monkeypatch.setattr(PythonSession, "throttled", lambda _: seen.append("asked") or next(answers, False))
     run, verdict = look(TWICE, TWICE, policy=replace(POLICY, rounds=31, looks=3))

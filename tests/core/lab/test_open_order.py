@@ -19,7 +19,7 @@ from tunesmith.backends.messages import Piece, TimedLook
 from tunesmith.lab import references
 from tunesmith.lab.memory import Examined
 from tunesmith.lab.references import draw_inputs, draw_of
-from tunesmith.lab.validate_timing import GARBLED, LookJudge
+from tunesmith.lab.validate_timing import GARBLED, SampleJudge
 from tunesmith.lab.worker.output_sampling import WholeLook
 from tunesmith.problem.inputs import SlotPlace
 from tunesmith.problem.plan import Status
@@ -278,7 +278,7 @@ def test_what_a_device_cannot_tell_apart_the_host_does() -> None:
     """It sends all of an output that is unlike the original's, and the original's."""
     judges, case = Judges(scale_problem(*ANY, reference=None), {"original": TWICE}), a_case()
     plan, draw = judges.plan(case), draw_of(judges.problem, case)
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _plan: SECONDS)
+    judge = SampleJudge(judges.problem, judges.references, judges.runner(), lambda _plan: SECONDS)
     own = np.arange(24 * 32, dtype=np.float32).reshape(24, 32)
     spoilt_row = own[:, ::-1].copy()
     spoilt_row[7, 3] = spoilt_row[7, 4]

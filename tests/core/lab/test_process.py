@@ -221,7 +221,7 @@ class TestDeadline:
 
         monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: now[0]))
         monkeypatch.setattr(process, "select", SimpleNamespace(select=wait))
-        assert not process.Patience(1.0).waits_for(to_read=[0])
+        assert not process.RequestDeadline(1.0).waits_for(to_read=[0])
         assert now[0] == pytest.approx(took, abs=2 * process.MOMENT)
 
     @pytest.mark.long

@@ -24,8 +24,8 @@ from tunesmith.backends.port import Counting, LaunchCall, NoCounting
 from tunesmith.base.errors import BadInput
 from tunesmith.lab.build import Builders
 from tunesmith.lab.profile import (
-    Onlooker,
     Profiler,
+    ProfileSession,
     ProfileSubject,
     clusters_held,
     half_grid,
@@ -35,7 +35,7 @@ from tunesmith.lab.profile import (
     main_place,
 )
 from tunesmith.lab.runner import Runner
-from tunesmith.lab.worker.requests import Bench
+from tunesmith.lab.worker.requests import RequestHandler
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Problem
@@ -148,7 +148,7 @@ def test_clusters_are_counted_by_a_session_that_can_and_by_no_other() -> None:
             assert call.cluster == (4, 1, 1)
             return 33
 
-    bench = Bench(make_backend("fake"))
+    bench = RequestHandler(make_backend("fake"))
     bench._executables = {"code": object()}
     for session, known in ((Counts(), (33, None)), (object(), (None, None))):
         bench._session = session  # type: ignore[assignment]
@@ -356,7 +356,7 @@ class Watching:
         self.runner = Runner(spawn("device"), device)  # type: ignore[arg-type]
         none = counting or NoCounting("nobody counts here")
         self.said: list[str] = []
-        self.onlooker = Onlooker(PROBLEM, device, none, nothing_read, cache, 0, self.said.append)
+        self.onlooker = ProfileSession(PROBLEM, device, none, nothing_read, cache, 0, self.said.append)
 
     def look(self, config: Config | None, seconds: float = 1e-4) -> Profiled:
         name = PROBLEM.workloads[0].name

@@ -100,7 +100,7 @@ def _target(place: Path, sandbox: str) -> Iterator[Target]:
         tcp.listen()
         patch.setenv("HOME", str(place / "home"))
         patch.setenv("SOME_API_KEY", SECRET)
-        worker = machine.Workplace("fake", place / "run/scratch", sandbox).spawn("test")
+        worker = machine.WorkerSite("fake", place / "run/scratch", sandbox).spawn("test")
         yield Target(worker, place, tcp.getsockname()[1])
         worker.kill()
         assert list((place / "run/scratch").iterdir()) == [], "nothing of a worker is left"
@@ -195,7 +195,7 @@ def test_refused_from_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET)
     (tmp_path / "scratch").mkdir()
     device = machine.pick_device(
-        machine.list_devices(machine.Workplace("opencl", tmp_path / "scratch")), None
+        machine.list_devices(machine.WorkerSite("opencl", tmp_path / "scratch")), None
     )
     instruction, operands, (make_socket, opens, pid) = CALL[platform.machine()]
     arm = platform.machine() == "aarch64"
@@ -212,7 +212,7 @@ def test_refused_from_a_kernel(tmp_path: Path) -> None:
         open=f"call({opens}, -100, (long)path, 0)" if arm else f"call({opens}, (long)path, 0, 0)",
         pid=pid,
     )
-    worker = machine.Workplace("opencl", tmp_path / "scratch").spawn("device")
+    worker = machine.WorkerSite("opencl", tmp_path / "scratch").spawn("device")
     try:
         unit = Unit("kernel.cl", text, "opencl", (), ("scale",))
         built, (binary,) = worker.request(Build(unit, device), deadline=LONG)
@@ -332,9 +332,9 @@ class TestWhatAMachineLacks:
                 return bare, ()
 
         monkeypatch.setattr(workplace, "WorkerProcess", Told)
-        assert machine.worker_protection(machine.Workplace("fake", tmp_path)) == bare
+        assert machine.worker_protection(machine.WorkerSite("fake", tmp_path)) == bare
         with pytest.raises(DeviceMissing, match="no Landlock") as refused:
-            machine.worker_protection(machine.Workplace("fake", tmp_path, "required"))
+            machine.worker_protection(machine.WorkerSite("fake", tmp_path, "required"))
         assert refused.value.exit_code == 5
         assert "--sandbox auto" in (refused.value.hint or "")
         assert [layer.name for layer in bare.missing(NEEDED)] == [NETWORK, FILES]
@@ -358,8 +358,8 @@ class TestWhatIsReadable:
 @pytest.mark.gpu
 def test_a_gpu_is_seen_from_the_sandbox(tmp_path: Path) -> None:
     """Its driver needs a socket to wait at, and to name its threads."""
-    assert machine.list_devices(machine.Workplace("cuda", tmp_path))
-    assert machine.worker_protection(machine.Workplace("cuda", tmp_path)).missing((CALLS, LIMITS)) == ()
+    assert machine.list_devices(machine.WorkerSite("cuda", tmp_path))
+    assert machine.worker_protection(machine.WorkerSite("cuda", tmp_path)).missing((CALLS, LIMITS)) == ()
 
 
 UNKNOWN = FAIL | errno.ENOSYS

@@ -766,7 +766,7 @@ def test_any_launch_of_a_chain_can_be_looked_at(slots: int) -> None:
 
 
 def test_looks_go_to_every_part_of_a_chain() -> None:
-    watch = timing.Watch.__new__(timing.Watch)
+    watch = timing.OutputSampler.__new__(timing.OutputSampler)
     watch.chance = random.Random(1)
     chosen = [watch.choose(100, 2) for _ in range(2000)]
     assert set(chosen) == set(range(100))

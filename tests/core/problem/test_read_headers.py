@@ -118,9 +118,9 @@ def test_what_such_twins_include_is_looked_for_beside_each() -> None:
 
 def test_too_many_and_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     many = {f"src/{i}.h": f'#include "{i + 1}.h"' for i in range(4)}
-    monkeypatch.setattr(read_headers, "MOST_FILES", 4)
+    monkeypatch.setattr(read_headers, "MAX_FILES", 4)
     assert len(reached('#include "0.h"', many)) == 4
-    monkeypatch.setattr(read_headers, "MOST_FILES", 3)
+    monkeypatch.setattr(read_headers, "MAX_FILES", 3)
     with pytest.raises(BadInput, match=r"at most 3 files and 4 MiB, got 4 files .* up to \"3\.h\""):
         reached('#include "0.h"', many)
     with pytest.raises(BadInput, match="got 1 files and 4,194,306 bytes") as refused:

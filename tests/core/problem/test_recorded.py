@@ -107,12 +107,12 @@ def test_what_does_not_fit_is_refused(change: Callable[[Any], object], words: st
 
 def test_files_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     text = recorded_file()
-    monkeypatch.setattr(recorded, "MOST_TEXT", len(text) - 1)
+    monkeypatch.setattr(recorded, "MAX_TEXT", len(text) - 1)
     with pytest.raises(BadInput, match="at most"):
         with_case(text)
     problem = scale_problem(reference=None)
-    monkeypatch.setattr(recorded, "MOST_TEXT", len(text))
-    monkeypatch.setattr(recorded, "MOST_BYTES", 2 * X.nbytes - 1)
+    monkeypatch.setattr(recorded, "MAX_TEXT", len(text))
+    monkeypatch.setattr(recorded, "MAX_BYTES", 2 * X.nbytes - 1)
     said = read_recorded("recorded_5.json", text, problem.arguments, problem.contract)
     assert said == "its arrays have more than 0 MiB"
     assert recorded_text("", (), [recorded_array("x", "before", "float32", np.concatenate([X, X]))]) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.run.rounds import LONGEST_LINE, MOST_COMPARED, MOST_LINES, diff_lines
+from tunesmith.run.rounds import LONGEST_LINE, MAX_COMPARED, MAX_LINES, diff_lines
 
 
 def test_what_changed() -> None:
@@ -13,10 +13,10 @@ def test_what_changed() -> None:
 
 def test_it_is_bounded() -> None:
     found = diff_lines("", "\n".join(f"line {n}" for n in range(1000)), "x", "y")
-    assert len(found) == MOST_LINES + 1
-    assert found[-1] == f"… {1003 - MOST_LINES} more lines"
+    assert len(found) == MAX_LINES + 1
+    assert found[-1] == f"… {1003 - MAX_LINES} more lines"
     assert len(diff_lines("", "x" * 10_000, "x", "y")[-1]) == LONGEST_LINE + 1
-    huge = "\n".join(map(str, range(MOST_COMPARED + 1)))
+    huge = "\n".join(map(str, range(MAX_COMPARED + 1)))
     assert diff_lines("", huge, "x", "y") == (
-        f"… 0 lines before, {MOST_COMPARED + 1} after: too many to compare",
+        f"… 0 lines before, {MAX_COMPARED + 1} after: too many to compare",
     )

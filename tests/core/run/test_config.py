@@ -13,7 +13,7 @@ from tests.samples import DEVICE
 from tunesmith.base.errors import BadInput
 from tunesmith.run import trust
 from tunesmith.run.config import RunConfig, folder_settings, resolve_config
-from tunesmith.session.place import LocalDevices, Place, Workplace, worker_environment
+from tunesmith.session.place import LocalDevices, Place, WorkerSite, worker_environment
 from tunesmith.session.runs import _resolve_run_settings as run_settings
 
 
@@ -226,7 +226,7 @@ def test_a_sandbox_that_is_none(tmp_path: Path) -> None:
 )
 def test_a_run_is_steered_by_default(flags: dict[str, bool], steer: bool, profile: str) -> None:
     config = resolve_config(flags, {"HOME": "/h"}, Path("/nowhere"))
-    place = Place(Workplace("fake", Path()), LocalDevices("fake", (DEVICE,)), DEVICE)
+    place = Place(WorkerSite("fake", Path()), LocalDevices("fake", (DEVICE,)), DEVICE)
     settings = run_settings(config, place, 10)
     assert (settings.steer, settings.profile) == (steer, profile)
 

@@ -23,7 +23,7 @@ from tunesmith.run.figures import best_so_far
 from tunesmith.run.journal import broken_rule
 from tunesmith.run.library import timings_of
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.scores import Yardstick, measurement_noise
+from tunesmith.run.scores import SpeedupScale, measurement_noise
 from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.search.simple import Focused
 from tunesmith.space.configset import Config
@@ -227,7 +227,7 @@ def test_speedups_are_over_the_original_on_the_same_device() -> None:
         at_pace(outcome(3, slow, {"small": 0.52, "wide": 0.52}), "b", 0.97),
     )
     assert best_so_far(state).config == quick
-    yardstick = Yardstick(state)
+    yardstick = SpeedupScale(state)
     assert yardstick.seconds("small", 2, "a") == pytest.approx(1.04)
     assert yardstick.seconds("small", 2, "b") == pytest.approx(0.97)
     assert yardstick.speedups(state.outcomes[-1]) == pytest.approx({"small": 1 / 0.52, "wide": 1 / 0.52})
@@ -257,7 +257,7 @@ def test_a_device_that_has_not_timed_the_original_at_a_workload_is_as_slow_there
         at_pace(failed, "b", 1.1),
         original={"small": 1.0, "wide": 3.0},
     )
-    assert Yardstick(state).seconds("wide", 5, "b") == pytest.approx(3.3)
+    assert SpeedupScale(state).seconds("wide", 5, "b") == pytest.approx(3.3)
 
 
 def looks(*times: tuple[str, float], discarded: int = 0) -> State:

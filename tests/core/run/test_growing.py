@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.run.state import Grown
+from tunesmith.run.state import IndexedLog
 
 
 def by_rest(number: int) -> tuple[str, ...]:
@@ -15,7 +15,7 @@ def by_rest(number: int) -> tuple[str, ...]:
 @given(st.lists(st.tuples(st.integers(0, 100), st.lists(st.integers(0, 20), max_size=4)), max_size=30))
 def test_every_version_is_the_tuple_it_was(steps: list[tuple[int, list[int]]]) -> None:
     """Wherever they branch off, and whatever was looked up in between."""
-    versions: list[tuple[Grown[int], tuple[int, ...]]] = [(Grown(keys=by_rest), ())]
+    versions: list[tuple[IndexedLog[int], tuple[int, ...]]] = [(IndexedLog(keys=by_rest), ())]
     for place, items in steps:
         grown, plain = versions[place % len(versions)]
         assert grown.count("odd") == sum(n % 2 for n in plain)

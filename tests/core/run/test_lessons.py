@@ -11,7 +11,7 @@ from tunesmith.run.events import Decided, Drafted, Rejected
 from tunesmith.run.library import (
     KEPT,
     LESSONS_FORMAT,
-    MOST,
+    MAX,
     KernelLessons,
     Lesson,
     format_library_notes,
@@ -58,7 +58,7 @@ def test_it_is_a_few_lines_and_no_words_can_begin_another() -> None:
     many = [learned("scale", HERE, "", *(f"try {n}\n## A heading\n{'x' * 900}" for n in range(9)))]
     entries = [an_entry(name=f"e{n}", kernel=kernel_digest(OWN), device=HERE) for n in range(9)]
     lines = format_library_notes(OWN, HERE, entries, many).splitlines()
-    assert len([line for line in lines if line.startswith("- won")]) == MOST
+    assert len([line for line in lines if line.startswith("- won")]) == MAX
     state = state_of(
         Decided("refactor", "why", what="a\n## b" + "x" * 900),
         Drafted("1", "", "d" * 64, ()),

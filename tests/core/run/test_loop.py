@@ -37,7 +37,7 @@ from tunesmith.run.race import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LITTLE, USUAL_NOISE
 from tunesmith.run.stages import SENTINEL_EVERY, World
 from tunesmith.run.state import State
-from tunesmith.run.talk import Talking, refuse_old_stops
+from tunesmith.run.talk import ModelDialogue, refuse_old_stops
 from tunesmith.search.simple import Exhaustive, Random
 from tunesmith.session.roles import GivenTemplate, Silent
 from tunesmith.space.configset import Config
@@ -273,8 +273,8 @@ class Run:
     def __post_init__(self) -> None:
         self.journal = MemoryJournal(self.records or [ev.Recorded(0, 0.0, started(self.settings))])
 
-    def talk(self, templates: Templates) -> Talking:
-        return Talking(PROBLEM, templates, self.planner, self.author)
+    def talk(self, templates: Templates) -> ModelDialogue:
+        return ModelDialogue(PROBLEM, templates, self.planner, self.author)
 
     def make_inbox(self) -> Inbox:
         return EmptyInbox()

@@ -32,7 +32,7 @@ from tunesmith.run.outcome import Rehearsed
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.run.report import survey_report
 from tunesmith.run.state import State
-from tunesmith.run.talk import Talking
+from tunesmith.run.talk import ModelDialogue
 
 PROBLEM = a_problem()
 PARAMS = {"A": [1, 2, 4, 8], "B": [0, 1], "C": [3, 1, 2], "D": [0, 1, 2, 3, 4]}
@@ -219,7 +219,7 @@ class TestTheExpertsDraft:
 
         journal = MemoryJournal([Recorded(0, 0.0, replace(started(settings), device=ABSENT))])
         templates, own = Templates(PROBLEM, ABSENT, None, MemoryTexts()), OneDraft()
-        talk = Talking(PROBLEM, templates, own, own)
+        talk = ModelDialogue(PROBLEM, templates, own, own)
         world = survey_world(templates, FakeSurveyor(template=None), talk)
         world.rehearse = rehearse
         return Loop(world, log_of(journal, Watcher())).run(), tried, own

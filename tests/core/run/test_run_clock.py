@@ -20,7 +20,7 @@ from tunesmith.run.report import build_report
 from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.session import place as machine
 from tunesmith.session import roles, runs
-from tunesmith.session.place import Workplace
+from tunesmith.session.place import WorkerSite
 
 
 @dataclass
@@ -65,9 +65,9 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     monkeypatch.setattr(runs, "Loop", lambda *given, **_named: OneStep(given[1], clock))
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)
-    talk = roles.create_talking(problem, templates, state, roles.Casting("", {}, folder.path))
+    talk = roles.create_talking(problem, templates, state, roles.RoleContext("", {}, folder.path))
     run = runs.OpenRun(journal, state, Watcher(), folder, templates)
-    place = machine.Place(Workplace("fake", tmp_path), machine.LocalDevices("fake", (device,)), device)
+    place = machine.Place(WorkerSite("fake", tmp_path), machine.LocalDevices("fake", (device,)), device)
     runs.run_loop(run, place, config, talk)
     journal.close()
     folder.unlock()

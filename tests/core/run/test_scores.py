@@ -13,7 +13,7 @@ from tests.samples import a_problem, config, outcome, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Measured, Recorded
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.scores import LEAST_NOISE, Yardstick, measurement_noise, score_configs
+from tunesmith.run.scores import LEAST_NOISE, SpeedupScale, measurement_noise, score_configs
 from tunesmith.run.state import State, apply_record
 from tunesmith.space.configset import Config
 
@@ -35,7 +35,7 @@ def sentinel(number: int, small: float | Status, wide: float = 1.0) -> Outcome:
 def test_the_yardstick_follows_a_drift() -> None:
     """A device that grows slower makes nobody faster."""
     slower = [sentinel(16 * i, 1.0 + i) for i in range(1, 11)]
-    yardstick = Yardstick(state_of(*slower))
+    yardstick = SpeedupScale(state_of(*slower))
     near = [yardstick.seconds("small", n) for n in range(170)]
     assert near == sorted(near)
     for i in range(3, 8):  # with as many sentinels before as after it, the trial is measured by its own time
@@ -48,7 +48,7 @@ def test_one_disturbed_sentinel_moves_nothing_and_is_no_noise(place: int, factor
     times = [1.0] * 10
     times[place] *= factor
     state = state_of(*sentinels(*times))
-    assert Yardstick(state).seconds("small", trial) == 1.0
+    assert SpeedupScale(state).seconds("small", trial) == 1.0
     assert measurement_noise(state) == LEAST_NOISE
 
 
@@ -91,14 +91,14 @@ def test_scores_are_the_same_however_a_state_came_about() -> None:
 def test_a_score_is_computed_a_few_times_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until enough sentinels surround it: never again after that."""
     calls = 0
-    whole = Yardstick.speedups
+    whole = SpeedupScale.speedups
 
-    def counted(self: Yardstick, found: Outcome) -> dict[str, float]:
+    def counted(self: SpeedupScale, found: Outcome) -> dict[str, float]:
         nonlocal calls
         calls += 1
         return whole(self, found)
 
-    monkeypatch.setattr(Yardstick, "speedups", counted)
+    monkeypatch.setattr(SpeedupScale, "speedups", counted)
     problem, state = fold_benchmark.a_problem(), State()
     for record in fold_benchmark.records(800):
         state = apply_record(state, record)

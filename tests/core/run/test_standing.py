@@ -14,7 +14,7 @@ from tunesmith.run.events import Profiled, Recorded, Settings
 from tunesmith.run.figures import best_so_far
 from tunesmith.run.progress import (
     FloorDistance,
-    Standing,
+    RunProgress,
     budget_text,
     clock_text,
     current_standing,
@@ -51,7 +51,7 @@ def test_races_and_verification_are_beside_the_budget() -> None:
 
 
 def test_before_anything_has_happened() -> None:
-    assert current_standing(State()) == Standing("starting")
+    assert current_standing(State()) == RunProgress("starting")
     begun = apply_record(State(), Run().journal.records[0])
     assert current_standing(begun).phase == "checking and timing the original"
 
@@ -96,7 +96,7 @@ def test_in_words() -> None:
         "about 10 min",
         "about 2.0 h",
     ]
-    assert done_text(Standing("x", done=3, of=10, beside=1, failed=2)) == (
+    assert done_text(RunProgress("x", done=3, of=10, beside=1, failed=2)) == (
         "3 of 10, and 1 evaluation by the gate, 2 failed"
     )
     assert budget_text(BudgetUse("device_seconds", 1.5, 60)) == "device seconds 1.5 of 60"

@@ -21,7 +21,7 @@ from tunesmith.run.outcome import Result
 from tunesmith.run.report import survey_size
 from tunesmith.run.stages import World
 from tunesmith.run.state import State, fold_records
-from tunesmith.run.talk import Talking
+from tunesmith.run.talk import ModelDialogue
 from tunesmith.search.simple import Random
 from tunesmith.session.roles import GivenTemplate, Silent
 from tunesmith.space.configset import Config
@@ -61,11 +61,11 @@ class FakeSurveyor:
 
 def a_survey(surveyor: FakeSurveyor, journal: MemoryJournal) -> Loop:
     templates = Templates(PROBLEM, ABSENT, TEMPLATE, MemoryTexts())
-    talk = Talking(PROBLEM, templates, GivenTemplate(), Silent("the template is given"))
+    talk = ModelDialogue(PROBLEM, templates, GivenTemplate(), Silent("the template is given"))
     return Loop(survey_world(templates, surveyor, talk), log_of(journal, Watcher()))
 
 
-def survey_world(templates: Templates, surveyor: FakeSurveyor, talk: Talking) -> World:
+def survey_world(templates: Templates, surveyor: FakeSurveyor, talk: ModelDialogue) -> World:
     lab = OfflineLab(surveyor, "it is not here")
     return World(PROBLEM, templates, lab, Random(), talk)
 

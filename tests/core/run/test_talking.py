@@ -21,15 +21,15 @@ from tunesmith.problem.template import Template
 from tunesmith.run import events as ev
 from tunesmith.run.budget import spent_text, sum_model_usage, tokens_used
 from tunesmith.run.candidates import Templates
-from tunesmith.run.ports import Catalogue, Offer
+from tunesmith.run.ports import MoveCatalogue, MoveOffer
 from tunesmith.run.report import best_unfinished
 from tunesmith.run.state import fold_records
-from tunesmith.run.talk import ATTEMPTS, Conversation, Talking
+from tunesmith.run.talk import ATTEMPTS, Conversation, ModelDialogue
 from tunesmith.session.roles import in_a_thread
 
-MOVES = Catalogue(
+MOVES = MoveCatalogue(
     ("line 3: for each i from 0 to d",),
-    (Offer("wide", "loads four at once", "arrays out, x", ("VEC = [1, 2, 4]",), ("wide_access",)),),
+    (MoveOffer("wide", "loads four at once", "arrays out, x", ("VEC = [1, 2, 4]",), ("wide_access",)),),
     (("split", "a row has no end"),),
 )
 GOOD, BETTER = file(a_draft(WIDE)), file(a_draft(DEEP))
@@ -40,7 +40,7 @@ class TalkingRun(Run):
     models: Mapping[str, Scripted] = field(default_factory=dict)
     pauses: list[float] = field(default_factory=list)
 
-    def talk(self, templates: Templates) -> Talking:
+    def talk(self, templates: Templates) -> ModelDialogue:
         expert = ExpertPlanner(PROBLEM, InOrder(("wide",)))
         author = ScriptedAuthor({"wide": WIDE})
         writer = None
@@ -49,7 +49,7 @@ class TalkingRun(Run):
         planner = ModelPlanner(PROBLEM, templates, lambda: MOVES, "Plan.", None, expert, writer is not None)
         chosen = planner if "planner" in self.models else expert
         conversation = Conversation(self.models, self.pauses.append, start=in_a_thread)
-        return Talking(PROBLEM, templates, chosen, author, writer, None, conversation)
+        return ModelDialogue(PROBLEM, templates, chosen, author, writer, None, conversation)
 
 
 def a_run(
@@ -174,7 +174,7 @@ def test_a_text_that_our_own_readers_choke_on_costs_its_branch_and_not_the_run()
             raise RecursionError("too deep")
 
     class ChokingRun(TalkingRun):
-        def talk(self, templates: Templates) -> Talking:
+        def talk(self, templates: Templates) -> ModelDialogue:
             talk = super().talk(templates)
             assert isinstance(talk.writer, ModelAuthor)
             choking = Choking(*(getattr(talk.writer, f.name) for f in fields(ModelAuthor)))

@@ -17,7 +17,7 @@ from tunesmith.run import talk as talking
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Instructed, NoReply, Pending, Reply, Request, RunInstruction, Unanswered
 from tunesmith.run.state import fold_records
-from tunesmith.run.talk import Talking, taken_up
+from tunesmith.run.talk import ModelDialogue, taken_up
 
 SCRIPT: dict[int, Sequence[Said]] = {1: [plan()], 2: [GOOD], 3: [plan("stop")]}
 
@@ -58,7 +58,7 @@ class WatchedTalk(TalkingRun):
     given: RunInstruction = STOP
     number: int = 0
 
-    def talk(self, templates: Templates) -> Talking:
+    def talk(self, templates: Templates) -> ModelDialogue:
         found = super().talk(templates)
         return replace(found, conversation=replace(found.conversation, inbox=self))
 

@@ -84,7 +84,7 @@ def test_the_budget_and_the_default_are_respected(inner: Searcher) -> None:
 def test_neighbours_of_the_best_are_found_in_spaces_too_large_to_list(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(region_module, "MOST", 1000)
+    monkeypatch.setattr(region_module, "MAX", 1000)
     view = focused(TIED, "P0 >= 6")
     best = Config.of({f"P{i}": 6 for i in range(6)})
     near = OpenConfigs(view.on("inside")).around(best, set())

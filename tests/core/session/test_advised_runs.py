@@ -22,7 +22,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Extended, NoReply, Settings, Stopped
 from tunesmith.run.report import build_report
 from tunesmith.run.rounds import round_reports
-from tunesmith.run.talk import Talking
+from tunesmith.run.talk import ModelDialogue
 
 HEADING = "## What an analyst reads in these numbers: a model's words, nothing measured"
 NO_NUMBERS = "the memory is slow"
@@ -45,7 +45,7 @@ class OpenLab(FakeLab):
 
 @dataclass
 class AdvisedRun(TalkingRun):
-    def talk(self, templates: Templates) -> Talking:
+    def talk(self, templates: Templates) -> ModelDialogue:
         talk = super().talk(templates)
         if "tester" in self.models:
             talk = replace(talk, tester=ModelTester(PROBLEM, "Test."))

@@ -58,8 +58,8 @@ PROBLEM = a_problem()
 TEMPLATES = Templates(PROBLEM, DEVICE, None, MemoryTexts())
 
 
-def cast(spec: str, tmp_path: Path, **more: str) -> roles.Casting:
-    return roles.Casting(spec, roles.prompts_for(spec, ""), tmp_path, **more)  # type: ignore[arg-type]
+def cast(spec: str, tmp_path: Path, **more: str) -> roles.RoleContext:
+    return roles.RoleContext(spec, roles.prompts_for(spec, ""), tmp_path, **more)  # type: ignore[arg-type]
 
 
 def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_strategy_has_its_own_roles_and_words(tmp_path: Path) -> None:
 def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
     prompts = roles.prompts_for(spec, "", "rewrite")
     talk = roles.create_talking(
-        PROBLEM, TEMPLATES, state_of(), roles.Casting(spec, prompts, tmp_path, strategy="rewrite")
+        PROBLEM, TEMPLATES, state_of(), roles.RoleContext(spec, prompts, tmp_path, strategy="rewrite")
     )
     planner = talk.planner.planner if isinstance(talk.planner, Analysed) else talk.planner
     assert isinstance(planner, RewritePlanner)
@@ -173,7 +173,7 @@ def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
 def test_one_conversation_has_one_model(spec: str, tmp_path: Path) -> None:
     prompts = roles.prompts_for(spec, "", "single")
     talk = roles.create_talking(
-        PROBLEM, TEMPLATES, state_of(), roles.Casting(spec, prompts, tmp_path, strategy="single")
+        PROBLEM, TEMPLATES, state_of(), roles.RoleContext(spec, prompts, tmp_path, strategy="single")
     )
     assert isinstance(talk.planner, SinglePlanner)
     assert isinstance(talk.writer, SingleWriter)

@@ -30,7 +30,7 @@ from tunesmith.run.protection import Protection
 from tunesmith.run.state import State, fold_records
 from tunesmith.session import place as machine
 from tunesmith.session import place as workplace
-from tunesmith.session.place import LocalDevices, Workplace, choose_compiler, choose_device
+from tunesmith.session.place import LocalDevices, WorkerSite, choose_compiler, choose_device
 
 PROBLEM = a_problem()
 TEMPLATE = a_template(PROBLEM)
@@ -38,7 +38,7 @@ GPU = replace(DEVICE, backend="cuda", kind="gpu", limits=replace(DEVICE.limits, 
 ABSENT = replace(GPU, name="the usual one", absent=True)
 NOWHERE = LocalDevices("cuda", (), "there is no driver")
 HOSTED = "catastrophic error: cannot open source file"
-CUDA = Workplace("cuda", Path())
+CUDA = WorkerSite("cuda", Path())
 NVRTC, NVCC = ("nvrtc", "13.4"), ("nvcc", "13.0.88")
 
 
@@ -62,7 +62,7 @@ class Compilers:
         lacks = lambda name, log: name == "nvrtc" and HOSTED in log  # noqa: E731
         return replace(TOOLCHAIN, compilers=lambda: known, lacks=lacks)
 
-    def _builders(self, place: Workplace, device: Device, count: int, compiler: str) -> _Pool:
+    def _builders(self, place: WorkerSite, device: Device, count: int, compiler: str) -> _Pool:
         return _Pool(self, compiler)
 
     def choose(self, problem: Problem = PROBLEM, template: Template | None = TEMPLATE, **device: bool) -> str:
@@ -252,7 +252,7 @@ def a_run(device: Device, *events: Event, compiler: str = "nvrtc 13.4") -> State
 
 def place(state: State, here: LocalDevices) -> machine.Place:
     templates = Templates(PROBLEM, state.device, TEMPLATE, MemoryTexts())
-    at = machine.Place(Workplace(here.spec, Path()), here, state.device)
+    at = machine.Place(WorkerSite(here.spec, Path()), here, state.device)
     return machine.attach_run(at, state, templates, 5, lambda _text: None)
 
 

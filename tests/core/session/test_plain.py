@@ -40,11 +40,11 @@ from tunesmith.run.events import (
     Unanswered,
 )
 from tunesmith.run.journal import broken_rule
-from tunesmith.run.ports import Catalogue, Offer, Refactoring, Written
+from tunesmith.run.ports import MoveCatalogue, MoveOffer, Refactoring, Written
 from tunesmith.run.report import build_report
 from tunesmith.run.rounds import round_reports
 from tunesmith.run.state import fold_records
-from tunesmith.run.talk import Conversation, Talking
+from tunesmith.run.talk import Conversation, ModelDialogue
 from tunesmith.session import roles as casting
 from tunesmith.session import roles as wishes
 from tunesmith.session.problems import load_problem
@@ -69,14 +69,16 @@ def number_of(problem: Problem) -> int:
     return next((n for n in range(1, 9) if f"this_is_kernel_{n} " in problem.kernel.text), 0)
 
 
-def moves_on(problem: Problem) -> Catalogue:
+def moves_on(problem: Problem) -> MoveCatalogue:
     number = number_of(problem)
     if number == 7:  # it is read, and nothing is gained by that
-        return Catalogue(("line 1: a loop",), (Offer("unroll"),), (("vector", "its rows are odd"),))
+        return MoveCatalogue(("line 1: a loop",), (MoveOffer("unroll"),), (("vector", "its rows are odd"),))
     if number >= READ_FROM:
-        return Catalogue(("line 1: a loop",), tuple(map(Offer, MOVES)))
+        return MoveCatalogue(("line 1: a loop",), tuple(map(MoveOffer, MOVES)))
     beyond = (f"kernel {number} is beyond the expert: line 6: 'asm' is not understood",)
-    return Catalogue(beyond, (Offer("unroll"),), (("vector", "it keeps its own text"),), beyond=beyond)
+    return MoveCatalogue(
+        beyond, (MoveOffer("unroll"),), (("vector", "it keeps its own text"),), beyond=beyond
+    )
 
 
 @dataclass
@@ -109,7 +111,7 @@ class PlainRun(Run):
     models: Mapping[str, Scripted] = field(default_factory=dict)
     expert: FakeExpert = field(default_factory=FakeExpert)
 
-    def talk(self, templates: Templates) -> Talking:
+    def talk(self, templates: Templates) -> ModelDialogue:
         conversation = Conversation(self.models)  # type: ignore[arg-type]
         planner = ExpertPlanner(PROBLEM, ByDiagnosis(PROBLEM, templates, self.expert.available))
         made = casting.RoleFactory(
@@ -330,10 +332,12 @@ def test_a_planner_may_decide_on_it_and_then_has_other_moves() -> None:
 
 
 def test_a_planner_is_not_told_where_the_expert_reads_the_kernel() -> None:
-    kernels = plain.PlainKernels(PROBLEM, None, lambda _p: Catalogue(offers=tuple(map(Offer, "abcd"))))  # type: ignore[arg-type]
+    kernels = plain.PlainKernels(
+        PROBLEM, None, lambda _p: MoveCatalogue(offers=tuple(map(MoveOffer, "abcd")))
+    )  # type: ignore[arg-type]
     state = fold_records([Recorded(0, 0.0, started(Settings()))])
     assert kernels.words(state) == ""
-    few = replace(kernels, of_problem=lambda _p: Catalogue(offers=(Offer("a"),)))
+    few = replace(kernels, of_problem=lambda _p: MoveCatalogue(offers=(MoveOffer("a"),)))
     tells(few.words(state), "has 1 moves")
 
 

@@ -20,7 +20,7 @@ from tunesmith.session import multi_device
 from tunesmith.session import place as machine
 from tunesmith.session import place as workplace
 from tunesmith.session.multi_device import posts_of
-from tunesmith.session.place import HERE, WorkerSource, Workplace
+from tunesmith.session.place import HERE, WorkerSite, WorkerSource
 
 FOUR = tuple(replace(DEVICE, id=str(number)) for number in range(4))
 
@@ -51,10 +51,10 @@ def posts(
     wanted: str | None = None,
     devices: Sequence[Device] = FOUR,
     cards: tuple[str, ...] = (),
-) -> tuple[workplace.Post, ...]:
+) -> tuple[workplace.DeviceSlot, ...]:
     monkeypatch.setattr(machine, "ask_devices", lambda _place: Devices(tuple(devices), cards))
     own: Sequence[WorkerSource] = sources  # type: ignore[assignment]
-    return posts_of(RunConfig(device=wanted), own, Workplace("fake", Path()))
+    return posts_of(RunConfig(device=wanted), own, WorkerSite("fake", Path()))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_run_that_goes_on_has_the_devices_that_it_named_once(monkeypatch: pyte
     """Also those of hosts, where --device said which; and who is gone is named."""
     source: Any = There("a")
     posts(monkeypatch, [source])
-    place, said = Workplace("fake", Path()), list[str]()
+    place, said = WorkerSite("fake", Path()), list[str]()
     state = state_of(Enlisted(("a (box) 1", "a (box) 3", "a (box) 3 (2)", "a (box) 9")))
     found = multi_device.posts_for(RunConfig(), [source], place, "", state, said.append)
     assert [post.name for post in found] == ["a (box) 1", "a (box) 3", "a (box) 3 (2)"]
@@ -209,7 +209,7 @@ def test_a_host_with_another_driver_or_compiler_does_not_come_first(monkeypatch:
     state = state_of(Enlisted(("a (box) 0", "b (box) 0", "c (box) 0")))
     state = replace(state, attached=Attached(DEVICE, "nvrtc 13.0", 0))
     said: list[str] = []
-    place, sources = Workplace("fake", Path()), (newer, other, same)
+    place, sources = WorkerSite("fake", Path()), (newer, other, same)
     assert multi_device.still_there(RunConfig(), sources, place, state, said.append) == [same]  # type: ignore[arg-type]
     assert said[0].startswith(f"a (box) 0 is {DEVICE.name} (999), and the run is on {DEVICE.name} (")
     assert said[1].startswith("the run builds with nvrtc 13.0; where b (box) 0 is there is: nvrtc 12.4")
@@ -217,11 +217,11 @@ def test_a_host_with_another_driver_or_compiler_does_not_come_first(monkeypatch:
 
 def test_a_run_that_goes_on_does_without_devices_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that begins does not: it may be a slip of the pen."""
-    place, said = Workplace("fake", Path()), list[str]()
+    place, said = WorkerSite("fake", Path()), list[str]()
     sources = (There("a", "9"), There("b", "0-1,7"), There("c", known=(("nvrtc", "12.4"),)), There("d"))
     state = state_of(Enlisted(("a (box) 9", "b (box) 0", "b (box) 1", "b (box) 7", "c (box) 0", "d (box) 0")))
 
-    def listed(at: Workplace) -> Devices:
+    def listed(at: WorkerSite) -> Devices:
         if at.source.name == "d":
             raise DeviceMissing("the driver did not answer")
         return Devices(FOUR)
@@ -261,7 +261,7 @@ def test_each_machine_builds_with_the_cores_that_its_devices_leave(monkeypatch: 
 def test_a_run_is_resumed_on_the_devices_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
     posts(monkeypatch)
     state = state_of(Enlisted(("fake 1", "fake 3", "fake 3 (2)")))
-    place = Workplace("fake", Path())
+    place = WorkerSite("fake", Path())
     assert multi_device.is_wanted(RunConfig(), (HERE,), state)
     assert [p.name for p in posts_of(RunConfig(), (HERE,), place, state)] == [
         "fake 1",
@@ -280,7 +280,7 @@ def test_a_post_without_its_device_is_done_without_if_another_is_left(
         options: ClassVar[dict[str, object]] = {}
         builders = SimpleNamespace(close=lambda: closed.append("builders"))
 
-        def lab(self, post: workplace.Post, _count: int, **_own: object) -> object:
+        def lab(self, post: workplace.DeviceSlot, _count: int, **_own: object) -> object:
             if post.name in broken:
                 raise broken[post.name]
             return SimpleNamespace(name=post.name, close=lambda: closed.append(post.name))

@@ -31,7 +31,7 @@ class TestBackends:
             backends.backend_for("metal", None)
 
     def test_a_simulated_device_that_is_elsewhere(self, tmp_path: Path) -> None:
-        assert place.list_devices(place.Workplace("fake:absent", tmp_path)) == ()
+        assert place.list_devices(place.WorkerSite("fake:absent", tmp_path)) == ()
         absent = backends.absent_device("fake:absent", None)
         assert absent is not None
         assert absent.absent
@@ -55,7 +55,7 @@ class TestProfilesOfASearch:
         device = replace(DEVICE, kind="cpu" if is_host else "gpu")
         assert device.is_host is is_host
         own = place.make_lab(
-            PROBLEM, device, place.Workplace(spec, tmp_path), settings=LabSettings(0, 1), ceilings=kept
+            PROBLEM, device, place.WorkerSite(spec, tmp_path), settings=LabSettings(0, 1), ceilings=kept
         )
         try:
             return own.lacks.get("profile", "")

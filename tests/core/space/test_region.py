@@ -50,7 +50,7 @@ def test_what_has_no_value_does_not_hold() -> None:
 
 
 def test_of_a_huge_space_a_part_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 20_000)
+    monkeypatch.setattr(module, "MAX", 20_000)
     texts = ("P0 < 4",)
     part = build_region(FREE.configs, FREE.space.params, texts, "inside")
     assert 4000 < len(part) < 6000

@@ -69,9 +69,9 @@ ESCAPES = {
 def rehearsal(cheat: Cheat, scratch: Path, is_foreign: bool = False) -> Rehearsal:
     """As a run without a GPU looks at a draft."""
     own = problem(cheat.base)
-    device = stand_in.choose_device("cuda", place.find_local_devices(place.Workplace("cpu", scratch)), None)
+    device = stand_in.choose_device("cuda", place.find_local_devices(place.WorkerSite("cpu", scratch)), None)
     template = replace(parse_template(text(cheat), path="template.cu", problem=own), is_foreign=is_foreign)
-    lab = place.make_lab(own, device, place.Workplace("cpu", scratch), settings=LabSettings(0, 1))
+    lab = place.make_lab(own, device, place.WorkerSite("cpu", scratch), settings=LabSettings(0, 1))
     try:
         return lab.rehearse(template, template.default)
     finally:

@@ -38,7 +38,7 @@ from tunesmith.search import load_searcher
 from tunesmith.session import profile
 from tunesmith.session.problems import problem_texts, state_and_templates, texts_of
 
-MOST_BYTES = 300_000  # of a journal to begin from: larger ones say the same more often
+MAX_BYTES = 300_000  # of a journal to begin from: larger ones say the same more often
 
 
 class Enough(BaseException):
@@ -196,7 +196,7 @@ def recorded(place: Path) -> list[bytes]:
         for text in (run / OBJECTS).iterdir():
             shutil.copyfile(text, folder() / "run" / OBJECTS / text.name)
     found = [(run / JOURNAL).read_bytes() for run in made]
-    return [data for data in found if len(data) <= MOST_BYTES]
+    return [data for data in found if len(data) <= MAX_BYTES]
 
 
 def tiny_run(place: Path) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.hostile.random_kernels.elements import Elements
 
-MOST_COLUMNS = 512
+MAX_COLUMNS = 512
 _JOIN = {"+": "{a} + {b}", "*": "{a} * {b}", "max": "{max}({a}, {b})", "min": "{min}({a}, {b})"}
 
 
@@ -34,7 +34,7 @@ class Team:
     is_flat: bool = False
     opening: tuple[str, ...] = ()  # before the work
     wrapped: tuple[str, ...] = ()  # what opens a block around it, that the same number of braces closes
-    most_columns: int = MOST_COLUMNS
+    most_columns: int = MAX_COLUMNS
     columns: str = "d"  # how many there are of what is taken at once
     shared: list[str] = field(default_factory=list)
     helpers: dict[str, str] = field(default_factory=dict)

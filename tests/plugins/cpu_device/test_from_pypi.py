@@ -26,10 +26,10 @@ pytestmark = [
 def test_is_right(folder: Path, tmp_path: Path) -> None:
     """The examples on all cases, the others on those that a search begins with."""
     problem = load_problem(folder).definition
-    language, here = problem.kernel.language, place.find_local_devices(place.Workplace("cpu", tmp_path))
+    language, here = problem.kernel.language, place.find_local_devices(place.WorkerSite("cpu", tmp_path))
     warp = stand_in.choose_device(language, here, None).limits.warp
     (own,) = (d for d in here.devices if d.limits.warp == warp and d.driver.startswith(ZIG))
-    lab = place.make_lab(problem, own, place.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
+    lab = place.make_lab(problem, own, place.WorkerSite("cpu", tmp_path), settings=LabSettings(0, 1))
     try:
         if folder.is_relative_to(EXAMPLES.parent):
             assert lab.check()

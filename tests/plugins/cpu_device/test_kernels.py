@@ -208,7 +208,7 @@ def test_large_local_arrays_fit() -> None:
 
 def test_nothing_is_timed_there(tmp_path: Path) -> None:
     problem = load_problem(FIXTURES / "zoo" / "gelu_tanh").definition
-    lab = machine.make_lab(problem, device(), machine.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
+    lab = machine.make_lab(problem, device(), machine.WorkerSite("cpu", tmp_path), settings=LabSettings(0, 1))
     try:
         with pytest.raises(Exception, match="nothing is timed on cpu"):
             lab.baseline()
@@ -219,7 +219,7 @@ def test_nothing_is_timed_there(tmp_path: Path) -> None:
 def seconds_of_rmsnorm(tmp_path: Path) -> float:
     """From the source to the verdict: built, run at 64 rows of 4096, and compared with the reference."""
     problem = load_problem(EXAMPLES / "rmsnorm").definition
-    lab = machine.make_lab(problem, device(), machine.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
+    lab = machine.make_lab(problem, device(), machine.WorkerSite("cpu", tmp_path), settings=LabSettings(0, 1))
     start = time.perf_counter()
     try:
         case = Case(tuple(zip(problem.size_names, (64, 4096), strict=True)), "normal", 1, "full")
@@ -245,10 +245,10 @@ def test_rmsnorm_takes_less_than_five_seconds_where_nobody_is_busy(tmp_path: Pat
 @pytest.mark.long
 def test_examples_and_zoo_are_right_and_without_faults(folder: Path, tmp_path: Path) -> None:
     problem = load_problem(folder).definition
-    here = machine.find_local_devices(machine.Workplace("cpu", tmp_path))
+    here = machine.find_local_devices(machine.WorkerSite("cpu", tmp_path))
     own = stand_in.choose_device(problem.kernel.language, here, None)
     assert own.limits.warp == (64 if problem.kernel.language == languages.HIP.name else 32)
-    lab = machine.make_lab(problem, own, machine.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
+    lab = machine.make_lab(problem, own, machine.WorkerSite("cpu", tmp_path), settings=LabSettings(0, 1))
     try:
         assert lab.check() == len({*lab._cases.of_level("full", original_variant(problem))})
         found = lab.sanitize()

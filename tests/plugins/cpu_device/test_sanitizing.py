@@ -259,14 +259,14 @@ def judged(
     language, suffix = ("cuda", "cu") if spec == "cuda" else ("opencl", "cl")
     text = PROBLEM.format(language=language, suffix=suffix)
     problem = read_problem(text, {f"kernel.{suffix}": wrap(original)})
-    device = machine.pick_device(machine.list_devices(machine.Workplace(spec, folder)), None)
+    device = machine.pick_device(machine.list_devices(machine.WorkerSite(spec, folder)), None)
     compiler = machine.choose_compiler(
-        problem, None, device, machine.Workplace(spec, folder), lambda _note: None
+        problem, None, device, machine.WorkerSite(spec, folder), lambda _note: None
     )
     settings = LabSettings(0, 1, compiler.partition(" ")[0])
     host = watch_for(problem, device, folder, AUTO) if twice else None
     own: LocalLab = machine.make_lab(
-        problem, device, machine.Workplace(spec, folder), settings=settings, beside=host
+        problem, device, machine.WorkerSite(spec, folder), settings=settings, beside=host
     )
     try:
         own.baseline()
@@ -330,7 +330,7 @@ class TestComputeSanitizer:
         if kind is None or kind.find() is None:
             pytest.skip("there is no compute-sanitizer here")
         try:
-            devices = machine.list_devices(machine.Workplace("cuda", tmp_path))
+            devices = machine.list_devices(machine.WorkerSite("cuda", tmp_path))
         except DeviceMissing as error:
             pytest.skip(str(error))
         assert devices

@@ -28,10 +28,10 @@ LAZY += "if (i < n) w[i] = seen ? 77.0f : 76.0f; if (seen > 1) v = 0.0f;"
 def test_one_that_is_honest_at_first_is_caught(body: str, status: Status, tmp_path: Path) -> None:
     text = PROBLEM.format(language="cuda", suffix="cu").replace("deterministic = false\n", "")
     problem = read_problem(text, {"kernel.cu": _cuda("")})
-    device = stand_in.choose_device("cuda", place.find_local_devices(place.Workplace("cpu", tmp_path)), None)
+    device = stand_in.choose_device("cuda", place.find_local_devices(place.WorkerSite("cpu", tmp_path)), None)
     source = LAUNCH + _cuda(f"v = STEP ? v : v; {body}")
     template = parse_template(source, path="template.cu", problem=problem)
-    lab = place.make_lab(problem, device, place.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
+    lab = place.make_lab(problem, device, place.WorkerSite("cpu", tmp_path), settings=LabSettings(0, 1))
     try:
         found = lab.rehearse(template, template.default, whole=False)
     finally:

@@ -24,7 +24,7 @@ from tunesmith.lab.judge.cases import HostOracle
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.references import References
 from tunesmith.lab.runner import CaseRun
-from tunesmith.lab.worker.requests import Bench
+from tunesmith.lab.worker.requests import RequestHandler
 from tunesmith.plugins.cpu_device import CpuBackend
 from tunesmith.problem.cases import Case, smoke_cases
 from tunesmith.problem.device import CUDA, HIP, Device
@@ -54,7 +54,7 @@ class _WorkerHere:
     """What a worker does, in this process."""
 
     def __init__(self, own: Device, unit: m.Unit) -> None:
-        self.bench = Bench(CpuBackend())
+        self.bench = RequestHandler(CpuBackend())
         built = CpuBackend().build(unit, own)
         self.code = BuiltCode(unit, built.data, built.code_digest, built.resources, 0.0)
         assert isinstance(self.request(m.Load(unit, built.code_digest, own), (built.data,))[0], m.Done)

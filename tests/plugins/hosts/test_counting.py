@@ -20,7 +20,7 @@ from tunesmith.backends.cuda.tools import NOT_FOUND, NOT_PERMITTED, find_ncu
 from tunesmith.backends.port import NoCounting
 from tunesmith.lab.device_tools import (
     BESIDE_SECONDS,
-    MOST_LEFT_OUT,
+    MAX_LEFT_OUT,
     CountingThere,
     Spawn,
     counting_here,
@@ -98,7 +98,7 @@ def test_its_words_are_bounded_and_on_one_line() -> None:
     assert sanitize_counted(m.Counted(None)).why_not == "no reason given"
     many = sanitize_counted(m.Counted(POSSIBLE, "and yet", left_out=(hostile,) * 1000))
     assert many.why_not == ""
-    assert len(many.left_out) == MOST_LEFT_OUT
+    assert len(many.left_out) == MAX_LEFT_OUT
     assert all(len(name) <= 200 and "\n" not in name for name in many.left_out)
     assert sanitize_counted(m.Done()).why_not == "its host counts nothing: it answered with Done"
     assert len(sanitize_counted(m.Failed("unsupported", hostile)).why_not) < 1000

@@ -22,7 +22,7 @@ from tunesmith.profiles.facts import Ceilings, Profile
 from tunesmith.run.protection import AUTO, REQUIRED
 from tunesmith.session import place as machine
 from tunesmith.session import problems
-from tunesmith.session.place import Workplace
+from tunesmith.session.place import WorkerSite
 
 SILU = EXAMPLES / "cuda" / "silu_and_mul"
 PREFILL = "prefill_4096x14336"
@@ -47,12 +47,12 @@ def _host(tmp_path: Path) -> Iterator[HostWorkers]:
 
 def test_each_place_has_its_own_and_no_host_is_asked_before_there_is_something_to_count(tmp_path):
     host = HostWorkers(WorkerEntry("there", ("false",), wait=0.1), print)  # to ask it raises
-    assert isinstance(Workplace("cuda", tmp_path).counting(), NcuCounting)
-    assert isinstance(Workplace("cuda", tmp_path, AUTO, host).counting(), CountingThere)
+    assert isinstance(WorkerSite("cuda", tmp_path).counting(), NcuCounting)
+    assert isinstance(WorkerSite("cuda", tmp_path, AUTO, host).counting(), CountingThere)
     for spec, sandbox in [("fake", AUTO), ("opencl", AUTO), ("cuda", REQUIRED)]:
-        here = Workplace(spec, tmp_path, sandbox).counting()
+        here = WorkerSite(spec, tmp_path, sandbox).counting()
         assert isinstance(here, NoCounting)
-        assert Workplace(spec, tmp_path, sandbox, host).counting() == here
+        assert WorkerSite(spec, tmp_path, sandbox, host).counting() == here
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_a_run_of_a_host_takes_counters_as_one_here_does(tmp_path: Path) -> None
 
 def profiled(folder: Path, counting: Counting) -> Profile:
     """The original of an example at a large workload, which nobody times."""
-    place = Workplace("cuda", folder)
+    place = WorkerSite("cuda", folder)
     try:
         device = machine.choose_device(machine.find_local_devices(place), None)
     except DeviceMissing as error:
@@ -91,8 +91,8 @@ def profiled(folder: Path, counting: Counting) -> Profile:
 @pytest.mark.gpu
 @pytest.mark.timeout(300)
 def test_counters_of_a_host_are_those_of_this_machine(tmp_path: Path, host: HostWorkers) -> None:
-    here = profiled(tmp_path, Workplace("cuda", tmp_path).counting())
-    there = profiled(tmp_path, Workplace("cuda", tmp_path, AUTO, host).counting())
+    here = profiled(tmp_path, WorkerSite("cuda", tmp_path).counting())
+    there = profiled(tmp_path, WorkerSite("cuda", tmp_path, AUTO, host).counting())
     assert there.no_counters == here.no_counters
     one, other = here.counters, there.counters
     if one is None or other is None:
@@ -110,7 +110,7 @@ def test_counters_of_a_host_are_those_of_this_machine(tmp_path: Path, host: Host
 @pytest.mark.gpu
 @pytest.mark.timeout(550)
 def test_a_run_on_two_workers_has_counters_or_the_words_of_a_run_here(tmp_path: Path) -> None:
-    here = profiled(tmp_path, Workplace("cuda", tmp_path).counting())
+    here = profiled(tmp_path, WorkerSite("cuda", tmp_path).counting())
     words = [json.dumps(command(tmp_path / name)) for name in ("a", "b")]
     entries = [
         f'[[worker]]\nname = "{name}"\ncommand = {own}\n' for name, own in zip("ab", words, strict=True)

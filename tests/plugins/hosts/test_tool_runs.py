@@ -13,7 +13,7 @@ from tests.plugins.hosts import hosts_elsewhere as hosts
 from tests.samples import a_device
 from tunesmith import backends
 from tunesmith.backends import messages as m
-from tunesmith.lab.device_tools import MOST_OUTPUT, Spawn, ToolPlace, tools_there
+from tunesmith.lab.device_tools import MAX_OUTPUT, SanitizerHost, Spawn, tools_there
 from tunesmith.plugins.hosts.transport import RemoteWorkers, StartWorker
 from tunesmith.run.protection import AUTO, REQUIRED
 
@@ -41,7 +41,7 @@ def install(folder: Path, body: str, name: str = "oclgrind") -> None:
     hosts.install_tool(folder / "there", name, TOOL.format(python=sys.executable, body=body))
 
 
-def found(spawn: Spawn) -> ToolPlace:
+def found(spawn: Spawn) -> SanitizerHost:
     place = tools_there(OPENCL, spawn, AUTO)
     assert not isinstance(place, str), place
     return place
@@ -65,7 +65,7 @@ def test_one_that_hangs_or_prints_without_end_is_ended_there(tmp_path: Path, spa
     install(tmp_path, "while True: say('x' * (1 << 20))")
     ended = found(spawn).run("oclgrind", ASKED, (), 30.0)
     assert "printed more than" in ended.fault
-    assert len(ended.log) <= MOST_OUTPUT
+    assert len(ended.log) <= MAX_OUTPUT
 
 
 @pytest.mark.slow

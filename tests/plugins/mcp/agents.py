@@ -20,7 +20,7 @@ from mcp_types import ListRootsResult, Root  # noqa: E402
 
 from tunesmith.plugins.mcp.jobs import Jobs  # noqa: E402
 from tunesmith.plugins.mcp.server import make_server  # noqa: E402
-from tunesmith.plugins.mcp.tools import Desk  # noqa: E402
+from tunesmith.plugins.mcp.tools import ToolService  # noqa: E402
 
 WORKER = ("-c", f"{IN_A_PROCESS}from tunesmith.plugins.mcp.jobs import run_job_worker\nrun_job_worker()\n")
 
@@ -56,9 +56,9 @@ class Agent:
         return str((await self.client.read_resource(address)).contents[0].text)
 
 
-def desk_in(folder: Path, *bounds: Path) -> Desk:
+def desk_in(folder: Path, *bounds: Path) -> ToolService:
     """Of a server whose jobs keep their caches in the folder."""
-    return Desk(bounds, jobs=Jobs({**os.environ, **environment(folder)}, WORKER))
+    return ToolService(bounds, jobs=Jobs({**os.environ, **environment(folder)}, WORKER))
 
 
 def talk(

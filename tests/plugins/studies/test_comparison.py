@@ -19,7 +19,7 @@ from tunesmith.run.events import Settings
 from tunesmith.run.folder import CeilingsCache, RunFolder
 from tunesmith.session import place as machine
 from tunesmith.session import runs
-from tunesmith.session.place import Workplace
+from tunesmith.session.place import WorkerSite
 
 
 class Quiet:
@@ -81,7 +81,7 @@ def test_cached_ceilings_are_used_where_timings_are_not(tmp_path, monkeypatch, k
     state = state_of(settings=Settings(use_cache=False, ceilings=kept))
     templates = Templates(a_problem(), DEVICE, None, missing)
     run = runs.OpenRun(missing, state, Quiet(), missing, templates)
-    place = machine.Place(Workplace("fake", tmp_path), machine.LocalDevices("fake", (DEVICE,)), DEVICE)
+    place = machine.Place(WorkerSite("fake", tmp_path), machine.LocalDevices("fake", (DEVICE,)), DEVICE)
     with pytest.raises(Enough):
         runs.run_loop(run, place, config, missing)
     assert given["cache"] is None

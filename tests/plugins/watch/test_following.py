@@ -14,8 +14,8 @@ import pytest
 from tests.core.run.test_loop import Run
 from tunesmith.plugins.watch.following import (
     LONGEST_LAG,
-    MOST_OWED,
-    MOST_SAVED,
+    MAX_OWED,
+    MAX_SAVED,
     READING,
     FollowedRun,
     Pace,
@@ -165,11 +165,11 @@ def test_what_is_taken_is_paid_for_by_waiting() -> None:
     clock[0] += 1
     assert allowance.seconds() == pytest.approx(READING)
     clock[0] += 3600
-    assert allowance.seconds() == pytest.approx(MOST_SAVED * READING), "an hour is not saved up"
-    processor[0] += MOST_SAVED * READING + 2 * READING
+    assert allowance.seconds() == pytest.approx(MAX_SAVED * READING), "an hour is not saved up"
+    processor[0] += MAX_SAVED * READING + 2 * READING
     assert allowance.seconds() == pytest.approx(-2 * READING)
     processor[0] += 60
-    assert allowance.seconds() == pytest.approx(-MOST_OWED * READING)
+    assert allowance.seconds() == pytest.approx(-MAX_OWED * READING)
 
 
 def test_pages_are_paced_by_what_the_processor_gave() -> None:

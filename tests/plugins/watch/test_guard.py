@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.plugins.watch.guard import OPEN_IT, Door
+from tunesmith.plugins.watch.guard import OPEN_IT, AccessPolicy
 
-DOOR = Door(4321, "s3cret")
+DOOR = AccessPolicy(4321, "s3cret")
 HOST = {"host": "127.0.0.1:4321"}
 OWN = {**HOST, "origin": "http://127.0.0.1:4321"}
 SITES = [{"sec-fetch-site": site} for site in ("cross-site", "same-site")]
@@ -65,5 +65,5 @@ def test_what_is_written_comes_from_the_own_page() -> None:
 
 
 def test_a_door_is_new_each_time() -> None:
-    assert Door.new(1).token != Door.new(1).token
-    assert len(Door.new(1).token) >= 32
+    assert AccessPolicy.new(1).token != AccessPolicy.new(1).token
+    assert len(AccessPolicy.new(1).token) >= 32

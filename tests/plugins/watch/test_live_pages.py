@@ -25,7 +25,7 @@ from tunesmith.plugins.watch.pages import (
     whole_page,
 )
 from tunesmith.run.events import Instructed
-from tunesmith.run.progress import FloorDistance, Standing
+from tunesmith.run.progress import FloorDistance, RunProgress
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 
@@ -68,7 +68,7 @@ def harmless(page: str) -> ServedReader:
 
 
 def seen(said: str, live: bool = True, fault: bool = True) -> RunSeen:
-    now = Standing(
+    now = RunProgress(
         said, doing=said, done=3, of=7, best=2.0, best_config=said, queue=(said, said), queued=5,
         floors=(FloorDistance(said, 3.0, 2.0),), left=30.0,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from tests.running import Begun, journal, start, tunesmith, wait_for_events
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.watch import following, guard
 from tunesmith.plugins.watch.following import RunsBelow
-from tunesmith.plugins.watch.guard import Door
+from tunesmith.plugins.watch.guard import AccessPolicy
 from tunesmith.plugins.watch.server import open_browser, resolve_served
 from tunesmith.run.candidates import Templates
 from tunesmith.run.folder import RunFolder
@@ -38,7 +38,7 @@ need("uvicorn")
 testclient = need("starlette.testclient")
 server = need("tunesmith.plugins.watch.server")
 
-DOOR = Door(4321, "s3cret")
+DOOR = AccessPolicy(4321, "s3cret")
 OWN = {"origin": DOOR.address}
 TOKEN = {"token": DOOR.token}
 

@@ -431,7 +431,7 @@ def register_names(operand: str) -> Sequence[str]:
 
 
 SECONDS = 20.0  # most kernels take one
-MOST_TEXT = 64 << 20  # bytes; the longest kernels in use have a few million
+MAX_TEXT = 64 << 20  # bytes; the longest kernels in use have a few million
 HINT = "install one with pip install 'tunesmith[cuda]'"
 # The second time without the analysis that names the targets of indirect jumps: it can fail.
 _OPTIONS = {"nvdisasm": (("-c",), ("-c", "-ndf")), "cuobjdump": (("-sass",),)}
@@ -494,8 +494,8 @@ def _run_disassembler(program: str, options: tuple[str, ...], cubin: bytes, seco
         text, expired = _read_limited_output(process, seconds)
     if expired:
         return Disassembly({}, f"{name} took more than {seconds:g} s")
-    if len(text) > MOST_TEXT:
-        return Disassembly({}, f"{name} prints more than {MOST_TEXT} bytes")
+    if len(text) > MAX_TEXT:
+        return Disassembly({}, f"{name} prints more than {MAX_TEXT} bytes")
     if process.returncode != 0:
         return Disassembly({}, f"{name} ends with exit status {process.returncode}")
     kernels = split_kernels(text.decode(errors="replace"))
@@ -514,8 +514,8 @@ def _read_limited_output(process: subprocess.Popen[bytes], seconds: float) -> tu
     timer.start()
     with process:
         assert process.stdout is not None
-        text = process.stdout.read(MOST_TEXT + 1)
-        if len(text) > MOST_TEXT:
+        text = process.stdout.read(MAX_TEXT + 1)
+        if len(text) > MAX_TEXT:
             process.kill()
         process.wait()
     timer.cancel()

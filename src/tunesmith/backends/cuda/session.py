@@ -35,7 +35,7 @@ from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.problem import ElementType, element_type
 
 OVERSEER_THREADS, OVERSEER_BLOCKS = 256, 4  # so few that another kernel has room beside them
-MOST_PAIRS = 32
+MAX_PAIRS = 32
 NANOSECONDS = 2_000_000  # and then it ends: a launch that needs all of the device waits no longer
 BEGIN_SECONDS = 0.002  # for it to begin
 
@@ -64,12 +64,12 @@ class Overseer:
         self._words = (ctypes.c_uint32 * 3).from_address(int(host))
         ctypes.memset(self._words, 0, ctypes.sizeof(self._words))
         self._address = int(check_cuda(cu.cuMemHostGetDevicePointer(host, 0)))
-        self._memory = int(check_cuda(cu.cuMemAlloc(8 + 24 * MOST_PAIRS)))
+        self._memory = int(check_cuda(cu.cuMemAlloc(8 + 24 * MAX_PAIRS)))
         self._arguments = LaunchWords([0] * 5)
 
     def begin(self, pairs: Sequence[tuple[int, int, int]]) -> None:
         """Two addresses and a number of bytes of each; the launch that is overseen comes after."""
-        cu, shown = driver(), pairs[:MOST_PAIRS]
+        cu, shown = driver(), pairs[:MAX_PAIRS]
         table = np.array([0, *(word for pair in shown for word in pair)], dtype=np.uint64)
         # On its stream: a plain copy returns before it has arrived, and this stream does not wait for it.
         check_cuda(cu.cuMemcpyHtoDAsync(self._memory, table.ctypes.data, table.nbytes, self._stream))

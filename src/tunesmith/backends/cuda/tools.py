@@ -196,7 +196,7 @@ def _stall_shares(values: Mapping[str, float]) -> tuple[tuple[Stall, float], ...
 
 
 SECONDS = 120.0  # for one workload; most take five
-MOST_OUTPUT = 16 << 20  # bytes; a launch takes a few thousand
+MAX_OUTPUT = 16 << 20  # bytes; a launch takes a few thousand
 ATTEMPTS = 3  # with fewer metrics each, where this version does not know some
 OPT = Path("/opt/nvidia/nsight-compute")
 PARAMS = Path("/proc/driver/nvidia/params")
@@ -292,7 +292,7 @@ class NcuCounting:
         log = folder / "log"
         command = ncu_command(program, self.metrics, log, what.launch.warm)
         asked = ((what.load, (binary,)), (what.launch, ()))
-        how = (self.environment, folder, log, end, self.seconds, MOST_OUTPUT)
+        how = (self.environment, folder, log, end, self.seconds, MAX_OUTPUT)
         return run_under("ncu", command, self.worker, asked, *how)
 
     def _unknown(self, ended: EndedTool) -> list[str]:
@@ -356,7 +356,7 @@ def may_count(params: Path = PARAMS, status: Path = STATUS) -> tuple[bool | None
 
 PROGRAM = "compute-sanitizer"
 MEMCHECK, RACECHECK, INITCHECK, SYNCCHECK = TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-MOST_PRINTED = 200  # findings
+MAX_PRINTED = 200  # findings
 PADDING = 1 << 16  # bytes behind every array that belong to nobody
 CASE_BYTES = 1 << 20
 WORDS = 300
@@ -392,7 +392,7 @@ def sanitizer_command(program: str, tool: str, log: Path) -> list[str]:
         program,
         *("--tool", tool),
         *("--log-file", str(log)),
-        *("--print-limit", str(MOST_PRINTED)),
+        *("--print-limit", str(MAX_PRINTED)),
         *("--show-backtrace", "no"),
         *("--target-processes", "all"),
         *only.get(tool, ()),

@@ -87,7 +87,7 @@ class AmdMemory:
 
 # From AMD's data sheets. The runtime says neither how many transfers a cycle of its clock has (two of HBM2,
 # four of HBM3, sixteen of GDDR6) nor how large the Infinity Cache is.
-MOST = {
+MAX = {
     "gfx908": AmdMemory(1229, 8),
     "gfx90a": AmdMemory(1638, 8),
     "gfx942": AmdMemory(6000, 256),  # MI325X; MI300X has 5300

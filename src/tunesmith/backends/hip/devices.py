@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MIB, MOST, AmdArchitecture, limits_of
+from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MAX, MIB, AmdArchitecture, limits_of
 from tunesmith.backends.port import DeviceLost, LaunchFailed, OutOfMemory, Unsupported
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.device import AllocationUnits, Device, Limits
@@ -169,7 +169,7 @@ def _hip_limits(chip: AmdArchitecture, properties: Any) -> Limits:
     table = limits_of(chip, GPUS[chip.example])
     # Kilohertz and bits; at least two transfers a cycle. Too low a bound would call good timings impossible,
     # too small a cache would leave warm what is timed as cold: the larger of what is said and the table's.
-    most, said = MOST[chip.name], 2e3 * int(properties.memoryClockRate) * int(properties.memoryBusWidth) / 8
+    most, said = MAX[chip.name], 2e3 * int(properties.memoryClockRate) * int(properties.memoryBusWidth) / 8
     return replace(
         table,
         max_threads=int(properties.maxThreadsPerBlock),

@@ -131,7 +131,7 @@ def _read_system_file(file: Path) -> str:
 
 PROGRAM = TOOL = "oclgrind"
 OPTIMISED = "oclgrind with optimised code"
-MOST_PRINTED = 200  # findings
+MAX_PRINTED = 200  # findings
 CASE_BYTES = 24 << 10  # it interprets: a million elements would take minutes
 WORDS = 300
 _AT_LINE = re.compile(r"^At line (\d+)")
@@ -153,7 +153,7 @@ def command_line(program: str, tool: str, log: Path) -> list[str]:
         *(() if tool == OPTIMISED else ("--build-options", "-cl-opt-disable")),
         "--data-races",
         "--uninitialized",
-        *("--max-errors", str(MOST_PRINTED)),
+        *("--max-errors", str(MAX_PRINTED)),
         *("--log", str(log)),
     ]
 

@@ -30,7 +30,7 @@ from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, Undefined, parse_expr, real_code
 
 # A result's names and values in C++: parameters, literals, comments, machine code as words.
-MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
+MAX = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ def shape_text(number: int, launch: DispatchLaunch, sizes: Mapping[str, str]) ->
     """The definition of `shape_NUMBER`."""
 
     def extents(texts: Sequence[str]) -> str:
-        return f"dim3({', '.join(within_text(text, 1, MOST, sizes) for text in texts)})"
+        return f"dim3({', '.join(within_text(text, 1, MAX, sizes) for text in texts)})"
 
     fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
     if launch.shared is not None:
-        fields["shared"] = within_text(launch.shared, 0, MOST, sizes)
+        fields["shared"] = within_text(launch.shared, 0, MAX, sizes)
     if launch.cluster:
         fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
     fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}

@@ -32,12 +32,12 @@ _TRANSPARENT = re.compile(
 )
 _TYPE = re.compile(r"\b(?:struct|class|union|enum|namespace)\b([^;{}=:,>]*)")
 _USING = re.compile(r"\busing\s+namespace\b[^;]*;")
-MOST_BEFORE = 200  # characters that say what a block is
+MAX_BEFORE = 200  # characters that say what a block is
 _DECLARED = re.compile(r"(?<!::)\b([^\W\d]\w*)\s*(?=[(\[=;,{}])")
 _WORD = re.compile(r"[^\W\d]\w*")
 _BRACKETS = ("(", ")", "{", "}")
 
-MOST_CHARACTERS = 8_000_000
+MAX_CHARACTERS = 8_000_000
 LEAST_COUNTED = 2_000  # for each header, however short: thousands of empty ones take time too
 _OPENS = ("if", "ifdef", "ifndef")
 _INCLUDES = ("include", "include_next", "import")
@@ -120,7 +120,7 @@ class _Headers:
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers
-        self.room = MOST_CHARACTERS
+        self.room = MAX_CHARACTERS
         self.directives = cache(lambda text: tuple(find_directives(text)))
         self.open: list[str] = []
         # For each condition that is open, what was written since: further down it need not be written again.
@@ -264,7 +264,7 @@ def _global_names(plain: str, directives: Sequence[Directive]) -> set[str]:
             pieces.append(f"{plain[done:start]}{word if word in _BRACKETS else ' '}")
         done = end
         if word in ("(", "{"):
-            hiding.append(word == "(" or not _TRANSPARENT.search(plain[max(0, start - MOST_BEFORE) : start]))
+            hiding.append(word == "(" or not _TRANSPARENT.search(plain[max(0, start - MAX_BEFORE) : start]))
         elif word in (")", "}"):
             del hiding[-1:]
             pieces += [] if any(hiding) else [word]

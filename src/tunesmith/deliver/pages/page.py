@@ -58,8 +58,8 @@ from tunesmith.run.state import State
 from tunesmith.source.text import CPP
 
 # What the page of a run shows beside its report: the kernels' texts, and what was said with models.
-MOST_KERNELS = 4
-MOST_LINES, MOST_TEXT = 2500, 200_000  # of a kernel: beyond it a comparison takes too long
+MAX_KERNELS = 4
+MAX_LINES, MAX_TEXT = 2500, 200_000  # of a kernel: beyond it a comparison takes too long
 KERNEL_ROOM = 160_000  # characters of markup, for all comparisons together
 LONGEST_LINE, LONGEST_REASON = 400, 700
 CONTEXT, LONGEST_RUN = 8, 40  # lines alike that stand around a change; so many in a row are still shown
@@ -161,11 +161,11 @@ def kernels_markup(texts: PageTexts, reasons: Callable[[PageKernel], KernelReaso
     if texts.original is None:
         return
     room = KERNEL_ROOM
-    for place, own in enumerate(texts.tuned[:MOST_KERNELS], 1):
+    for place, own in enumerate(texts.tuned[:MAX_KERNELS], 1):
         made = _kernels_side_by_side(texts.original, own, _Reasons(own, reasons(own), place), room)
         room -= len(made.text)
         yield made
-    if left := [own.name for own in texts.tuned[MOST_KERNELS:]]:
+    if left := [own.name for own in texts.tuned[MAX_KERNELS:]]:
         yield html_element("p", f"Not shown here: {truncate_text(', '.join(left), 600)}.")
 
 
@@ -231,7 +231,7 @@ def _without_spaces(line: str) -> str:
 def _kernels_side_by_side(before: PageKernel, after: PageKernel, reasons: _Reasons, room: int) -> Markup:
     head = html_element("h3", f"{truncate_text(after.name, 200)}: {truncate_text(after.about, 300)}")
     longest = max((before.text, after.text), key=len)
-    if len(longest) > MOST_TEXT or longest.count("\n") > MOST_LINES or room <= 0:
+    if len(longest) > MAX_TEXT or longest.count("\n") > MAX_LINES or room <= 0:
         return join_markup([head, html_element("p", "It is too long to be compared here; read the file.")])
     left, right = (coloured_lines(strip_controls(kernel.text)) for kernel in (before, after))
     rows, changed = _comparison_rows(left, right, reasons, room)
@@ -476,9 +476,9 @@ def _html_row(cells: Iterable[str], tag: str) -> str:
     return f"<tr>{''.join(f'<{tag}>{escape_html(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
-MOST = 980_000  # bytes of a page, whatever a run has to tell
-MOST_FACTS, MOST_WORKLOADS, LONGEST_FIRST = 40, 100, 120  # on the first screen
-MOST_ROWS = 250
+MAX = 980_000  # bytes of a page, whatever a run has to tell
+MAX_FACTS, MAX_WORKLOADS, LONGEST_FIRST = 40, 100, 120  # on the first screen
+MAX_ROWS = 250
 LONGEST_CELL, LONGEST_NAME = 400, 160
 ELSEWHERE = "The rest has no room on this page: it is in report.md and report.json."
 _KEYS = ("ratio:", "speed-up:")  # the first of these that a table has is what it is read for
@@ -524,7 +524,7 @@ def report_page(report: Report, texts: PageTexts = NO_TEXTS, live: LivePart | No
     main = [
         *first,
         html_element("nav", html_element("ul", *links), aria_label="Sections"),
-        *_fit_sections(folded, MOST - len(style.encode()) - len(join_markup(first).text.encode())),
+        *_fit_sections(folded, MAX - len(style.encode()) - len(join_markup(first).text.encode())),
     ]
     return whole_page(name, f"{_run_subtitle(report)}.", main, _footer_text(report), live)
 
@@ -604,9 +604,9 @@ def _first_screen(report: Report) -> list[Markup]:
         grid = _with_floors(report, grid)
     if grid is not None:
         words = "What compilers say" if report.survey is not None else "Each workload, timed in alternation"
-        inside.append(table_markup(grid, words, MOST_WORKLOADS, LONGEST_FIRST))
+        inside.append(table_markup(grid, words, MAX_WORKLOADS, LONGEST_FIRST))
     rows: list[Markup] = []
-    for name, text in report_facts(report, "", "", note=600)[:MOST_FACTS]:
+    for name, text in report_facts(report, "", "", note=600)[:MAX_FACTS]:
         rows += [html_element("dt", name), html_element("dd", truncate_text(text, 1200))]
     inside.append(html_element("dl", *rows))
     if proven and report.survey is None and any(w.config is not None for w in report.workloads):
@@ -733,7 +733,7 @@ def _html_part(part: Part, plots: dict[str, bytes], name: str) -> list[Markup]:
         case Grid():
             return [table_markup(part, name)]
         case Items(lines):
-            shown = [html_element("li", truncate_text(line, 4000)) for line in lines[:MOST_ROWS]]
+            shown = [html_element("li", truncate_text(line, 4000)) for line in lines[:MAX_ROWS]]
             return [html_element("ul", *shown), *_more_rows_note(len(lines) - len(shown))]
         case Diff(lines):
             inside = html_element("pre", *_mark_diff_lines(lines))
@@ -753,7 +753,7 @@ def _mark_diff_lines(lines: Iterable[str]) -> Iterable[Inside]:
         yield "\n"
 
 
-def table_markup(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LONGEST_CELL) -> Markup:
+def table_markup(grid: Grid, name: str, most: int = MAX_ROWS, longest: int = LONGEST_CELL) -> Markup:
     heads = [head.strip() for head in grid.head.split("|")]
     key = next((head for head in _KEYS if head in heads), None)
     classes = [_column_class(head, key) for head in heads]

@@ -266,12 +266,12 @@ def _svg_attributes(attributes: Attributes) -> str:
     return "".join(f' {name}="{v if isinstance(v, str) else _place_text(v)}"' for name, v in items)
 
 
-MOST_DOTS = 1500
-MOST_STEPS = 400
-MOST_ROUNDS = 60
-MOST_FAILURES = 300
-MOST_LINES = 7  # workloads that are drawn; more would be a tangle
-MOST_ROWS = 40  # parameters, those that matter most
+MAX_DOTS = 1500
+MAX_STEPS = 400
+MAX_ROUNDS = 60
+MAX_FAILURES = 300
+MAX_LINES = 7  # workloads that are drawn; more would be a tangle
+MAX_ROWS = 40  # parameters, those that matter most
 SHOWN = 24.0  # what is slower than the best by more than this factor is not drawn
 
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
@@ -283,7 +283,7 @@ def best_so_far_svg(history: History, name: str, rounds: Sequence[tuple[int, int
     evaluation that each begins with, and its number."""
     count = len(history.speedups)
     drawing = Drawing(840, 440, f"Best speed-up so far: {name}", _history_caption(history))
-    drawn, left_out = history.best[: MOST_LINES + 1], history.best[MOST_LINES + 1 :]
+    drawn, left_out = history.best[: MAX_LINES + 1], history.best[MAX_LINES + 1 :]
     x = Linear(0, max(count, 2), 76, 660)
     y = _speedup_scale([s for s in history.speedups if s is not None], drawn)
     x_axis(drawing, x, y, "evaluations", count=min(8, max(count, 2)))
@@ -328,7 +328,7 @@ def _speedup_scale(speedups: Sequence[float], lines: Sequence[Best]) -> Scale:
 def _round_marks(drawing: Drawing, rounds: Sequence[tuple[int, int]], x: Linear, y: Scale) -> None:
     """A line where each begins; its number where there is room for it."""
     free = x.start
-    for first, number in rounds[:MOST_ROUNDS]:
+    for first, number in rounds[:MAX_ROUNDS]:
         place = x.at(first - 0.5)
         drawing.line(place, y.start, place, y.end, RULE, 1, "2 3")
         text = f"round {number}"
@@ -340,20 +340,20 @@ def _round_marks(drawing: Drawing, rounds: Sequence[tuple[int, int]], x: Linear,
 def _draw_evaluations(drawing: Drawing, history: History, x: Linear, y: Scale) -> None:
     speedups, gated = history.speedups, frozenset(history.gated)
     good = [(n, s) for n, s in enumerate(speedups, 1) if s is not None and y.low <= s <= y.high]
-    for n, speedup in _thin_points(good, MOST_DOTS):
+    for n, speedup in _thin_points(good, MAX_DOTS):
         if n in gated:
             drawing.circle(x.at(n), y.at(speedup), 3, PAPER, MUTED)
         else:
             drawing.circle(x.at(n), y.at(speedup), 2.2, RULE, opacity=0.55)
     bad = [(n, 0.0) for n, s in enumerate(speedups, 1) if s is None]
-    for n, _ in _thin_points(bad, MOST_FAILURES):
+    for n, _ in _thin_points(bad, MAX_FAILURES):
         drawing.line(x.at(n), y.start - 7, x.at(n), y.start, ORANGE, 1.2)
 
 
 def _draw_staircase(
     drawing: Drawing, best: Best, count: int, x: Linear, y: Scale, colour: str, width: float
 ) -> None:
-    steps = [(n, max(value, y.low)) for n, value in _thin_points(best.steps, MOST_STEPS)]
+    steps = [(n, max(value, y.low)) for n, value in _thin_points(best.steps, MAX_STEPS)]
     points = [(x.at(steps[0][0]), y.at(steps[0][1]))]
     for (_, before), (n, after) in pairwise(steps):
         points += [(x.at(n), y.at(before)), (x.at(n), y.at(after))]
@@ -375,7 +375,7 @@ TOP, ROW = 96.0, 46.0
 
 def effects_svg(explanation: Explanation, name: str) -> bytes:
     """A row for each parameter: where the winner's time would be with every other value."""
-    rows, left_out = explanation.params[:MOST_ROWS], explanation.params[MOST_ROWS:]
+    rows, left_out = explanation.params[:MAX_ROWS], explanation.params[MAX_ROWS:]
     where = f" at {explanation.workload}" if explanation.workload else ""
     title = f"Effect of each parameter: {name}{where}"
     below = "time of the winner with one value changed; 1× is the winner, right of it is slower"
@@ -506,7 +506,7 @@ ROWS_TOP, ROWS_HIGH, ROWS_LEFT, ROWS_RIGHT = 66.0, 30.0, 220.0, 640.0
 
 def speedups_svg(workloads: Sequence[WorkloadReport]) -> bytes:
     """A row for each workload: its verified speed-up with the interval, beside the original at 1×."""
-    rows = workloads[:MOST_ROWS]
+    rows = workloads[:MAX_ROWS]
     bottom = ROWS_TOP + ROWS_HIGH * len(rows)
     drawing = Drawing(780, bottom + 48, "Verified speed-up", "dot: median; line: 95 % interval")
     ends = [end for w in rows for end in (w.speedup, *w.interval) if 0 < end < float("inf")]
@@ -542,7 +542,7 @@ def ratio_scale(values: Sequence[float]) -> Scale:
 
 # Rooflines: kernels below what bounds them, of a profile and of a run; how far each is from its floor.
 MIB, GB = float(1 << 20), 1e9
-MOST_LABELS = 12
+MAX_LABELS = 12
 COMPUTE = PALETTE[3]
 TICK = 14.0  # half the width of a workload's own roof
 
@@ -662,7 +662,7 @@ def _draw_dot_labels(drawing: Drawing, dots: Sequence[Dot], x: Log, y: Log) -> N
     for dot in dots:
         if dot[0] not in best or best[dot[0]][3] < dot[3]:
             best[dot[0]] = dot
-    shown = list(best.values())[:MOST_LABELS]
+    shown = list(best.values())[:MAX_LABELS]
     places = spread_out([_clamp_to_axis(y, dot[3]) for dot in shown], 13, y.end, y.start)
     for dot, at in zip(shown, places, strict=True):
         drawing.text(x.at(dot[2]) + 9, at + 4, fit_label(dot[0], 120, 11), 11, ORIGINAL if dot[4] else TUNED)
@@ -697,7 +697,7 @@ def run_roofline_svg(bounds: Sequence[BoundReport], name: str) -> bytes | None:
     ceiling."""
     known = [b for b in bounds if b.roof is not None and b.roof.moved > 0 and b.roof.floors and b.distance]
     stated = [b for b in known if b.roof is not None and b.roof.operations > 0]
-    rows = [_roof_position(b, bool(stated)) for b in (stated or known)[:MOST_ROWS]]
+    rows = [_roof_position(b, bool(stated)) for b in (stated or known)[:MAX_ROWS]]
     if not rows:
         return None
     about = "ring: the original; dot: what is delivered; bar: the least time the device needs for it"
@@ -764,7 +764,7 @@ def _ceilings_named(drawing: Drawing, rows: Sequence[_Below], left: float, y: Lo
 
 def floors_svg(bounds: Sequence[BoundReport]) -> bytes:
     """A row for each workload: its time over the floor of the roofline, before and after."""
-    rows = [b for b in bounds if b.distance is not None and b.distance > 0][:MOST_ROWS]
+    rows = [b for b in bounds if b.distance is not None and b.distance > 0][:MAX_ROWS]
     bottom = ROWS_TOP + ROWS_HIGH * len(rows)
     about = "ring: the original; dot: what is delivered; 1× is what the device allows at best"
     drawing = Drawing(780, bottom + 48, "Time over the floor of the roofline", about)

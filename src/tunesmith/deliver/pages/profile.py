@@ -27,9 +27,9 @@ from tunesmith.profiles.roofline import OF_OPERATIONS, compute_roofline
 
 WIDTH = 110
 LABEL = 18  # columns of what stands at the left
-MOST_FINDINGS = 5
-MOST_REMEDIES = 3
-MOST_STALLS = 3
+MAX_FINDINGS = 5
+MAX_REMEDIES = 3
+MAX_STALLS = 3
 LEAST_STALL = 0.1  # share of waiting that is worth a word
 # How sure a finding is, from this confidence on.
 SURE = ((0.8, "sure"), (0.5, "likely"), (0.0, "a guess"))
@@ -133,10 +133,10 @@ def _view_finding_lines(view: View, everywhere: Sequence[str]) -> list[str]:
     lines = [f"  {view.profile.kernel}:"]
     if not diagnosis.findings:  # else the first of them says the same
         lines += _wrap_text(diagnosis.summary, "    ")
-    for number, finding in enumerate(diagnosis.findings[:MOST_FINDINGS], start=1):
+    for number, finding in enumerate(diagnosis.findings[:MAX_FINDINGS], start=1):
         lines += _format_finding(number, finding)
-    if len(diagnosis.findings) > MOST_FINDINGS:
-        lines.append(f"    and {len(diagnosis.findings) - MOST_FINDINGS} more; all are in --json")
+    if len(diagnosis.findings) > MAX_FINDINGS:
+        lines.append(f"    and {len(diagnosis.findings) - MAX_FINDINGS} more; all are in --json")
     for note in _view_notes(view):
         if note not in everywhere:
             lines += _wrap_text(f"note: {note}", "    ")
@@ -148,7 +148,7 @@ def _format_finding(number: int, finding: Finding) -> list[str]:
     sure = next(word for least, word in SURE if finding.confidence >= least)
     stake = f"{sure}, about {100 * finding.gain:.0f} % of the time, by {SOURCES[finding.source]}"
     lines = _wrap_text(f"{number}. {kind} ({stake}): {'; '.join(finding.evidence)}", "    ")
-    for remedy in finding.remedies[:MOST_REMEDIES]:
+    for remedy in finding.remedies[:MAX_REMEDIES]:
         lines += _wrap_text(f"→ {remedy}: {remedy.meaning}", "       ")
     return lines
 
@@ -296,7 +296,7 @@ def _counter_text(own: Counters | None) -> str:
     if own.shared_wavefronts and own.shared_conflicts is not None:
         lost = format_percent(own.shared_conflicts / own.shared_wavefronts)
         parts.append(f"bank conflicts {lost} of shared memory's cycles")
-    waits = [(reason, share) for reason, share in own.stalls[:MOST_STALLS] if share >= LEAST_STALL]
+    waits = [(reason, share) for reason, share in own.stalls[:MAX_STALLS] if share >= LEAST_STALL]
     if waits:
         reasons = (f"{reason} {format_percent(share)}" for reason, share in waits)
         parts.append(f"waiting for {', '.join(reasons)}")

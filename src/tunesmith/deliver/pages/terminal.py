@@ -26,7 +26,7 @@ from tunesmith.run.candidates import rule_text
 from tunesmith.run.figures import best_so_far
 from tunesmith.run.outcome import Outcome, Trial, median
 from tunesmith.run.prior import change_text
-from tunesmith.run.progress import Standing, budget_text, clock_text, done_text, left_text
+from tunesmith.run.progress import RunProgress, budget_text, clock_text, done_text, left_text
 from tunesmith.run.race import CLAIM, SLOWER
 from tunesmith.run.report import Report, survey_size
 from tunesmith.run.rounds import BY_SEARCH
@@ -381,7 +381,9 @@ BAR = 24  # columns
 REFRESHES = 8  # a second
 
 
-def render_standing(now: Standing | None, note: str, clock: str, since: float = 0.0) -> list[RenderableType]:
+def render_standing(
+    now: RunProgress | None, note: str, clock: str, since: float = 0.0
+) -> list[RenderableType]:
     """Lines, the first without the sign that something moves. `since`: seconds since the standing was so."""
     if now is None:
         return [Text.assemble(flatten_text(note), " ", (clock, "dim"))]
@@ -403,7 +405,7 @@ def render_standing(now: Standing | None, note: str, clock: str, since: float = 
     return lines
 
 
-def _with_bar(now: Standing) -> RenderableType:
+def _with_bar(now: RunProgress) -> RenderableType:
     words = Text(done_text(now))
     if not now.of:
         return words
@@ -416,7 +418,7 @@ class LiveBlock:
     """What is shown last, drawn again and again by a thread of its own: what it draws never changes."""
 
     def __init__(self, console: Console) -> None:
-        self._shown: tuple[Standing | None, str, float] = (None, "starting", time.monotonic())
+        self._shown: tuple[RunProgress | None, str, float] = (None, "starting", time.monotonic())
         self._start = time.monotonic()
         self._spinner = Spinner("dots")
         self._live = Live(
@@ -431,7 +433,7 @@ class LiveBlock:
         """Above the block."""
         return self._live.console.print
 
-    def show(self, now: Standing) -> None:
+    def show(self, now: RunProgress) -> None:
         self._shown = now, "", time.monotonic()
 
     def note(self, text: str) -> None:

@@ -241,7 +241,7 @@ def _is_within_block(index: c.Expr, threads: str) -> bool:
 
 LARGEST = 512  # of a size that is made up: products of three are below the number of threads
 _BLOCKS = 1 << 30
-_MOST_TRIED = 10
+_MAX_TRIED = 10
 _ADDED = "size "
 # What a single letter counts, where it is the only name.
 _LETTERS = {"b": "batch", "r": "rows", "t": "tokens", "h": "heads", "c": "channels", "n": "batch"}
@@ -282,7 +282,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
         return missing[0]
     integers = bare.sizes
     failure: BareFailure | None = None
-    for block, is_said in islice(likely_blocks(bare), _MOST_TRIED):
+    for block, is_said in islice(likely_blocks(bare), _MAX_TRIED):
         problem = _made_up(bare, block, integers)
         kernel = _try_lift(problem)
         if bare.entry_sizes and _by_a_number(kernel):

@@ -26,7 +26,7 @@ from tunesmith.expert.drafts.headers import (
 from tunesmith.expert.drafts.launches import read_constants, read_launches
 from tunesmith.problem.problem import Argument, Launch, Problem, element_type
 from tunesmith.source.lex import find_parse_obstacle, lex, split_at
-from tunesmith.source.macros import MOST_NESTING
+from tunesmith.source.macros import MAX_NESTING
 from tunesmith.source.reader.grammar import (
     callee_name,
     declared_name,
@@ -698,7 +698,7 @@ def _with_headers(
     found: list[tuple[int, str]] = []
     for number, line in enumerate(text.split("\n"), 1):
         included = _INCLUDE.match(line)
-        if included is None or included[1] not in headers or depth > MOST_NESTING:
+        if included is None or included[1] not in headers or depth > MAX_NESTING:
             found.append((at or number, line))
         elif included[1] not in done:
             done.add(included[1])

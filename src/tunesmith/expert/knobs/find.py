@@ -47,8 +47,8 @@ from tunesmith.space.space import substitute_trees
 Resolve = Callable[[str], Node | None]  # what a word stands for; None: no constant
 
 PLAIN = LEVELS["+"]  # the level from which there is arithmetic alone
-_MOST_DEEP = 40
-_MOST_WORDS = 48  # of an expression: longer ones are no constants here
+_MAX_DEEP = 40
+_MAX_WORDS = 48  # of an expression: longer ones are no constants here
 
 
 def read_constant(tokens: Sequence[Token], resolve: Resolve) -> Node | None:
@@ -61,7 +61,7 @@ def read_prefix(
     tokens: Sequence[Token], at: int, resolve: Resolve, least: int, depth: int = 0
 ) -> tuple[Node, int] | None:
     """The longest expression of at least this level that begins there, and where it ends."""
-    end = min(at + _MOST_WORDS, len(tokens))
+    end = min(at + _MAX_WORDS, len(tokens))
     found = _read_primary(tokens, at, resolve, depth + 1)
     while found is not None and found[1] < end:
         left, at = found
@@ -92,7 +92,7 @@ def _read_conditional(
 
 
 def _read_primary(tokens: Sequence[Token], at: int, resolve: Resolve, depth: int) -> tuple[Node, int] | None:
-    if at >= len(tokens) or depth > _MOST_DEEP:
+    if at >= len(tokens) or depth > _MAX_DEEP:
         return None
     token = tokens[at]
     if token.kind == "number" or token.text in ("true", "false"):
@@ -305,7 +305,7 @@ def _node_numbers(node: Node) -> Iterator[int]:
 
 
 BLOCK_NAMES = tuple(f"blockDim.{axis}" for axis in AXES)
-_MOST_NODES, _MOST_CONSTANTS = 300, 400
+_MAX_NODES, _MAX_CONSTANTS = 300, 400
 _FLAG = re.compile(r"-D\s*(\w+)(?:=(\S+))?")
 _TYPES = INTEGERS | word_set("float double half void typename class T __half float2 float4 int2 int4 uint2")
 
@@ -384,7 +384,7 @@ class ConstantTable:
             name for name in used_names(node) if name in self.every and not self.every[name].is_literal
         ]:
             node = with_names(node, {name: self.every[name].node for name in derived})
-            if size_of(node) > _MOST_NODES:  # constants of constants of constants
+            if size_of(node) > _MAX_NODES:  # constants of constants of constants
                 return with_names(node, {name: Num(value) for name, value in self.values().items()})
         return node
 
@@ -411,7 +411,7 @@ def find_constants(
         if not item.macro:
             raws += _declared_constants(text, item, place)
             raws += _template_parameters(problem, text, item, place)
-    return _resolve_constants(_mark_shadowed(raws[:_MOST_CONSTANTS], text, reached))
+    return _resolve_constants(_mark_shadowed(raws[:_MAX_CONSTANTS], text, reached))
 
 
 def _raw_number(one: WrittenNumber) -> _Raw:
@@ -648,7 +648,7 @@ _TUNING = word_set(
     "shuffle async fast swizzle pipeline persistent pack packed coalesce shared smem reuse preload split"
 )
 _FAR = 300  # words that a statement is looked at
-_MOST_USES = 1500  # of constants in one function
+_MAX_USES = 1500  # of constants in one function
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -704,7 +704,7 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
             continue
         resolve, around = constants.resolve(place), _Around(item.tokens)
         named = [at for at, token in enumerate(item.tokens) if token.text in names]
-        for at in named[:_MOST_USES]:
+        for at in named[:_MAX_USES]:
             token = item.tokens[at]
             node = resolve(token.text)
             if node is None or around.is_definition(at):

@@ -23,7 +23,7 @@ from tunesmith.expert.knobs.values import cap_of
 from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node, unparse
 from tunesmith.space.space import substitute_trees
 
-_MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
+_MAX_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
 _NEAR = 12  # words before the first name of an expression
 _FAR = 60  # words in parentheses, or of a statement up to the block's extent
 _COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
@@ -113,7 +113,7 @@ def _constant_expressions(
     """Every constant expression that names something, with where it begins and ends."""
     resolve = constants.resolve(place)
     known = [at for at, token in enumerate(tokens) if token.kind == "word" and resolve(token.text)]
-    for start, token in enumerate(tokens[: known[_MOST_NAMES]] if len(known) > _MOST_NAMES else tokens):
+    for start, token in enumerate(tokens[: known[_MAX_NAMES]] if len(known) > _MAX_NAMES else tokens):
         if token.kind not in ("word", "number") and token.text != "(":
             continue
         near = bisect_left(known, start)

@@ -240,14 +240,14 @@ def _parenthesised_tokens(tokens: Words, at: int) -> Words:
     return tokens[at + 1 : max(matching_paren(tokens, at, _GROUP), 0)]
 
 
-MOST = 8  # knobs of a kernel; more are more combinations than a search sees anything of
+MAX = 8  # knobs of a kernel; more are more combinations than a search sees anything of
 STATIC = {"cuda": 48 << 10, "hip": 64 << 10}  # bytes of shared memory that a text may declare
 PRIVATE = 256  # elements of arrays in registers
 _ORDER: tuple[Role, ...] = ("threads", "tile", "depth", "unroll", "resident", "pad", "blocks", "switch")
 
 
 @dataclass(frozen=True)
-class Dial:
+class KnobDomain:
     """One parameter: the constants that it sets, or a number of the launch (a key with a dot)."""
 
     keys: tuple[str, ...]
@@ -272,7 +272,7 @@ class KnobPlan:
     evidence: tuple[LaunchEvidence, ...]
     reached: tuple[tuple[int, ...], ...]  # by launch
     followed: Followed
-    dials: tuple[Dial, ...]
+    dials: tuple[KnobDomain, ...]
     left: tuple[str, ...]  # sentences on constants that stay as they are
 
     def opened(self, number: int, node: Node) -> Node:
@@ -331,8 +331,8 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
         )
         plan = KnobPlan(text, constants, evidence, reached, followed, tuple(dials), ())
         plan, single = _narrow_values(plan, knob_requirements(plan, problem, device))
-        if single or len(dials) > MOST:
-            left |= single or {key: f"{MOST} others come first" for dial in dials[MOST:] for key in dial.keys}
+        if single or len(dials) > MAX:
+            left |= single or {key: f"{MAX} others come first" for dial in dials[MAX:] for key in dial.keys}
             continue
         told = (_unchanged_reason(constants, key, reason) for key, reason in left.items())
         return replace(plan, left=(*told, *unnamed))
@@ -353,7 +353,7 @@ def _counted_elsewhere(
 
 def _narrow_values(plan: KnobPlan, conditions: Sequence[tuple[str, Node]]) -> tuple[KnobPlan, dict[str, str]]:
     """Values that a condition on one dial alone rules out are not among its own; and those with one value."""
-    found, single = list[Dial](), dict[str, str]()
+    found, single = list[KnobDomain](), dict[str, str]()
     for dial in plan.dials:
         alone = [node for _, node in conditions if used_names(node) <= set(dial.keys)]
         values = tuple(
@@ -415,7 +415,7 @@ def _make_dials(
     open_keys: Iterable[str],
     followed: Followed,
     room: _Room,
-) -> Iterator[Dial]:
+) -> Iterator[KnobDomain]:
     wide = any(sum(node != Num(1) for node in launch.block) > 1 for launch in followed.launches)
     for keys in _group_tied_keys(list(open_keys), followed.tied):
         ones = [constants.every[key] for key in keys]
@@ -427,13 +427,15 @@ def _make_dials(
         if role == "threads" and any(Variable(key) in _block_extents(followed, key) for key in keys):
             bounds = room.threads(today, wide=wide, is_launch=False)
         lines = tuple(one.line for one in ones if one.line)
-        yield Dial(keys, ones[0].name, role, today, values_of(role, today, bounds), "shared" in kinds, lines)
+        yield KnobDomain(
+            keys, ones[0].name, role, today, values_of(role, today, bounds), "shared" in kinds, lines
+        )
     for key, today in followed.own.items():
         role = "threads" if key.startswith(".BLOCK") else "blocks"
         bounds = room.threads(today, wide=wide, is_launch=True) if role == "threads" else Bounds()
         capped = room.of_cap(key, today, followed, bounds)
         values = capped or values_of(role, today, bounds)
-        yield Dial((key,), key.lstrip("."), role, today, values, False, (), bool(capped))
+        yield KnobDomain((key,), key.lstrip("."), role, today, values, False, (), bool(capped))
 
 
 def _block_extents(followed: Followed, key: str) -> list[Node]:

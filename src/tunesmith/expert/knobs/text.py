@@ -69,7 +69,7 @@ _ATTRIBUTES = word_set(
 )
 _DEFINE = re.compile(r"(\w+)(\([^)]*\))?\s*(.*)", re.DOTALL)
 _KERNELS = frozenset({"__kernel", "kernel", "__global__"})
-_MOST_PARTS = 40  # words of a macro's call that is a name
+_MAX_PARTS = 40  # words of a macro's call that is a name
 _INTRODUCING = word_set("= , ; [ { : (")
 
 
@@ -306,7 +306,7 @@ def _introduced_names(item: Sequence[Token]) -> frozenset[str]:
 
 def _is_put_together(item: Sequence[Token], place: int) -> int:
     """Where a call of a macro that is a function's name begins, the place of its last parenthesis; else 0."""
-    end = matching_paren(item, place + 1, _MOST_PARTS - 1)
+    end = matching_paren(item, place + 1, _MAX_PARTS - 1)
     is_call = 0 < end < len(item) - 1 and item[end].text == ")" and item[end + 1].text == "("
     return end if is_call else 0
 

@@ -259,7 +259,7 @@ SHORT_TILES = (4, 8)  # where there are fewer along the loads
 PADS = (0, 1, 2)
 SIDE, PAD = 32, 1
 THREADS = (64, 128, 256, 512, 1024)
-MOST_TURNS = 32  # elements that a thread has under way
+MAX_TURNS = 32  # elements that a thread has under way
 _OF_ROWS = ("row", "beside", "elements")  # what the usual rules of threads to a row ask for
 
 
@@ -330,7 +330,7 @@ def tile_accesses(
         "across": ParameterChoice(across, sides, side),
         "pad": ParameterChoice(pad, PADS, PAD),
     }
-    prefer = [("tile_in_registers", f"{name} * {across} <= {MOST_TURNS} * {lanes.name}")]
+    prefer = [("tile_in_registers", f"{name} * {across} <= {MAX_TURNS} * {lanes.name}")]
     answers = [(remedy, f"{name} > 0") for remedy in (Remedy.STAGE_IN_SHARED, Remedy.COALESCE)]
     answers.append((Remedy.PAD_SHARED, f"{pad} > 0"))
     draft = replace(draft, schedule=schedule, shape=tuple(f for f in draft.shape if f[0] not in _OF_ROWS))

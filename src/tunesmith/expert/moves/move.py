@@ -363,7 +363,7 @@ def index_divisions(kernel: KernelModel) -> int:
 
 WIDEST = 16  # bytes of one access
 ON_CPU = 64  # of a register of the widest kind
-MOST_ACCESSES = 2  # that one pack may take
+MAX_ACCESSES = 2  # that one pack may take
 POWERS = (16, 8, 4, 2)  # elements; the most that are tried first
 
 
@@ -447,7 +447,7 @@ def _width_fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest:
         if size is None:
             return f"how large an element of {pack.array} is, is not known"
         pack_bytes = size * pack.width
-        if pack_bytes * most > MOST_ACCESSES * widest:
+        if pack_bytes * most > MAX_ACCESSES * widest:
             accessed = f"{pack.array} is accessed {pack_bytes} bytes at once already"
             return f"{accessed}, of {widest} that one access has"
         # OpenCL's vloadn takes the address of any element.

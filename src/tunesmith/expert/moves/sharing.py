@@ -38,7 +38,7 @@ from tunesmith.space.expr import parse_expr
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 COUNTS_ON_CPU = (1, 4, 16, 64)
-MOST_THREADS = 512  # larger blocks of many rows only wait for each other's end
+MAX_THREADS = 512  # larger blocks of many rows only wait for each other's end
 
 
 @define_move(
@@ -67,7 +67,7 @@ def group_tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDr
         return extend_draft(draft, "tasks", choice)
     fewest = min(lanes.values)
     counts = COUNTS_ON_CPU if context.on_cpu else COUNTS
-    most = max(1, (limits.max_threads if context.on_cpu else MOST_THREADS) // fewest)
+    most = max(1, (limits.max_threads if context.on_cpu else MAX_THREADS) // fewest)
     values = tuple(v for v in counts if v <= most)
     default = nearest_value(values, max(shape.threads, default=lanes.default) // lanes.default)
     return extend_draft(draft, "tasks", ParameterChoice(name, values, default))
@@ -124,7 +124,7 @@ PARTS = (4, 8, 16)  # of a warp, for rows that a warp would not be busy with
 SHORT = 1024  # elements: such a row may do with a part of a warp
 WARP = 32
 TURNS = (1, 2, 4)
-MOST_EVEN = 4
+MAX_EVEN = 4
 ON_CPU = (1, 8, 64)  # a CPU runs a group's work-items one after the other
 _SHARED = (Remedy.BLOCK_SIZE, Remedy.WARP_PER_ROW, Remedy.SHUFFLE_REDUCTION, Remedy.SHARE_SERIAL_WORK)
 
@@ -180,7 +180,7 @@ def _even_widths(shape: LoopShape, vector: int, most: int) -> set[int]:
             width = -(-extent // (vector * turns * WARP)) * WARP
             if 2 * WARP <= width <= most and width not in (*WIDTHS, *found):
                 found.append(width)
-    return set(found[:MOST_EVEN])
+    return set(found[:MAX_EVEN])
 
 
 @define_move(

@@ -358,7 +358,7 @@ def check_own_memory(normal: Normal) -> None:
 # that could not be taken apart, say) may be among them: the first ones are the surest.
 
 
-_MOST = 12
+_MAX = 12
 _CHANGES = (
     (
         r"\b(?:cooperative_groups|cub|hipcub|rocprim|thrust)::[\w:]* is called",
@@ -420,7 +420,7 @@ def other_obstacles(function: c.Function, source: c.Source, first: str) -> tuple
         said = reason if reason.startswith("line ") or not line else f"line {line}: {reason}"
         if reason not in first and first not in said:
             found.setdefault(with_change(said))
-    return tuple(found)[:_MOST]
+    return tuple(found)[:_MAX]
 
 
 def _find_obstacles(inlined: Inlined) -> Iterator[tuple[int, str]]:

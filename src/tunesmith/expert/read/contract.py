@@ -32,7 +32,7 @@ from tunesmith.source.walk import declared_in, map_nodes
 from tunesmith.space import expr as size
 from tunesmith.space.expr import Node, parse_expr
 
-_MOST = 1 << 16  # nobody asks for more
+_MAX = 1 << 16  # nobody asks for more
 _LARGEST = 1 << 31  # constants beyond it may have another sign
 _QUESTIONS = frozenset({"==", "!=", "&&", "||"})
 
@@ -267,7 +267,7 @@ def _add_residues(left: Residue, right: Residue) -> Residue:
 def _make_residue(of: int, rest: int, step: int = 0) -> Residue:
     if of == 0:
         return replace(_number_residue(rest), step=step)
-    of = min(_largest_power_of_two(of), _MOST)
+    of = min(_largest_power_of_two(of), _MAX)
     return Residue(of, rest % of, step)
 
 
@@ -469,7 +469,7 @@ def facts_of_fixed(names: tuple[str, ...], fixed: Mapping[str, int]) -> tuple[Fa
 
 _Sum = dict[tuple[str, ...], Fraction]  # names that are multiplied -> how often that is added
 _Range = tuple[_Sum, _Sum]
-_MOST_TERMS = 200
+_MAX_TERMS = 200
 _DEEPEST = 40
 
 
@@ -551,7 +551,7 @@ class SizeBounds:
         return {(name,): Fraction(1)}
 
     def _holds(self, found: _Sum, depth: int) -> bool:
-        if depth > _DEEPEST or len(found) > _MOST_TERMS:
+        if depth > _DEEPEST or len(found) > _MAX_TERMS:
             return False
         used = {name for key in found for name in key}
         for name, (first, last) in self.ranges.items():

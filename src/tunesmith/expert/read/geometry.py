@@ -26,7 +26,7 @@ from tunesmith.space.expr import Expr as SizeExpr
 from tunesmith.space.expr import Node, Undefined
 
 Triple = tuple[int, int, int]
-_MOST_THREADS = 1024
+_MAX_THREADS = 1024
 ANY_DEVICE = {"device.sms": 108}  # a launch may ask for multiprocessors; for a reading any number will do
 
 
@@ -72,7 +72,7 @@ def sample_scenarios(problem: Problem, values: Mapping[str, Node]) -> tuple[Scen
     found: dict[Triple, Scenario] = {}
     every = every_scenario(problem, values)
     for scenario in every:
-        if 0 < scenario.threads <= _MOST_THREADS:
+        if 0 < scenario.threads <= _MAX_THREADS:
             found.setdefault(scenario.block, scenario)
     ordered = sorted(found.values(), key=lambda s: s.threads)
     if len(ordered) == 1:  # one shape for all: other sizes still

@@ -47,7 +47,7 @@ def wrap_value(type_: c.Type, value: int) -> int:
 # A product of factors, in the order of their text -> how often it is added.
 Terms = dict[tuple[c.Expr, ...], int]
 
-_MOST_TERMS = 64
+_MAX_TERMS = 64
 
 
 def number_node(value: int) -> c.Number:
@@ -92,7 +92,7 @@ def _collect_terms(expr: c.Expr, depth: int) -> Terms:
             return _rejoin_quotients(found)
         case c.Binary(op="*", left=left, right=right):
             a, b = _collect_terms(left, depth + 1), _collect_terms(right, depth + 1)
-            if len(a) * len(b) > _MOST_TERMS:
+            if len(a) * len(b) > _MAX_TERMS:
                 return {(expr,): 1}
             found = {}
             for key, count in a.items():

@@ -49,7 +49,7 @@ def has_vectors(base: str) -> bool:
 
 
 @dataclass
-class Lift:
+class VectorWords:
     """`vec`, `ivec`: the vector types; `load`: the macro that loads floats; `functions`: the source's own, by
     name; `fast`: its macros take vectors as well; `types`: of what bodies name."""
 
@@ -114,7 +114,7 @@ _COMPARE = frozenset(("<", ">", "<=", ">=", "==", "!="))
 _FLOAT_SIGNS = frozenset(("+", "-", "*", "/"))
 _INTEGER_SIGNS = frozenset(("+", "-", "*", "&", "|", "^", "<<", ">>"))  # no division: a lane may have a 0
 _CONVERSION = re.compile(r"convert_(float|int|uchar|char|ushort|short)((?:_sat)?(?:_rt[ezpn])?)")
-_MOST_HELPERS = 16
+_MAX_HELPERS = 16
 
 
 # "one": the same for all lanes; "mask": the truth of a comparison of vectors
@@ -152,7 +152,7 @@ class LanePlaces:
 class VectorBody:
     """`vectors`: names that are vectors from the start, the totals, with their types."""
 
-    def __init__(self, lift: Lift, index: str, places: LanePlaces, vectors: dict[str, str]) -> None:
+    def __init__(self, lift: VectorWords, index: str, places: LanePlaces, vectors: dict[str, str]) -> None:
         self._lift, self._index, self._places = lift, index, places
         self._vectorize_body = vectors
         self._of_index: set[str] = {index}  # integers that differ from lane to lane: for indices alone
@@ -497,13 +497,13 @@ class VectorBody:
         return _LaneValue(made if word == "int" else self._lift.converted("int", made), "ints")
 
 
-def _vectorize_function(lift: Lift, name: str) -> str:
+def _vectorize_function(lift: VectorWords, name: str) -> str:
     """The vector form of a function of floats, made where it is first asked for."""
     if name in lift.helpers:
         return lift.helpers[name]
     function = lift.functions[name]
     floats = all(p.type.base == "float" and not p.type.is_pointer for p in function.parameters)
-    if not floats or function.result.base != "float" or len(lift.helpers) >= _MOST_HELPERS:
+    if not floats or function.result.base != "float" or len(lift.helpers) >= _MAX_HELPERS:
         raise NoVector(f"{name} is no function of floats")
     lift.helpers[name] = fresh = lift.names.fresh(f"{name}_of_vector")
     vector = c.Type(lift.vec)
@@ -537,7 +537,9 @@ class CpuLoops(ElementLoops):
         functions = {function.name: function for function in used_functions(plan.kernel)}
         types = {name: type_ for name, type_ in known_types(plan.kernel).items() if type_ is not None}
         vec, ivec, load = plan.word("vec"), plan.word("ivec"), plan.word("LOAD")
-        self._lift = Lift(vec, ivec, load, plan.names, functions, fast, types, store=plan.word("STORE"))
+        self._lift = VectorWords(
+            vec, ivec, load, plan.names, functions, fast, types, store=plan.word("STORE")
+        )
         self._uses_vectors, self._folds = False, Folds(plan, self._lift.vec)
 
     def before(self) -> list[str]:

@@ -192,7 +192,7 @@ def _lanes_today(kernel: KernelModel) -> int:
 
 
 INT_MAX = 2**31 - 1
-_MOST_ROUNDS = 20
+_MAX_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Sizes:
 
     def node(self, expr: c.Expr) -> Node | None:
         """The expression over sizes; None where it depends on anything else."""
-        for _ in range(_MOST_ROUNDS):  # a definition may name others
+        for _ in range(_MAX_ROUNDS):  # a definition may name others
             known = {name: self.known[name] for name in walk.names_in(expr) if name in self.known}
             if not known:
                 break

@@ -30,7 +30,7 @@ INDEX = "#"  # stands for a loop's index in keys, whatever it is called there
 Sum = frozenset[tuple[tuple[c.Expr, ...], int]]
 Key = tuple[str, str, Sum, int, Sum]  # array, element, index without its constant, the constant, offset
 Member = tuple[AccessSite, Stride, int]  # an access, how it moves, and its constant within a step
-_MOST_WIDTH = 16
+_MAX_WIDTH = 16
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _site_key_and_stride(
         used |= names_in(site.offset)
         moves = _with_offset(moves, index_stride(site.offset, each.index), site, array_type)
         shift = frozenset(expand_terms(substitute(site.offset, {each.index: c.Name(INDEX)})).items())
-    if moves is None or not 0 <= moves.step <= _MOST_WIDTH:
+    if moves is None or not 0 <= moves.step <= _MAX_WIDTH:
         return None
     if moves.step == 0 and each.index not in used:
         return None  # the same for the whole loop: the compiler's to hoist

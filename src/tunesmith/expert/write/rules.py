@@ -20,7 +20,7 @@ from tunesmith.source.types import is_integer
 from tunesmith.source.walk import names_in
 from tunesmith.space.expr import Node, product_text, unparse
 
-_MOST_Y = 65535  # blocks in the grid's second dimension
+_MAX_Y = 65535  # blocks in the grid's second dimension
 
 
 def structural_rules(draft: TemplateDraft, problem: Problem) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ def _uncounted_rules(plan: WritingPlan) -> Iterator[tuple[str, str]]:
     if knobs.split.most > 0:
         count = tasks_text(plan)
         count = f"{parenthesize_term(count)} // {tasks.size_text}" if tasks.most > 1 else count
-        yield "one_row_of_blocks", f"{knobs.split.size_text} == 0 or {count} <= {_MOST_Y}"
+        yield "one_row_of_blocks", f"{knobs.split.size_text} == 0 or {count} <= {_MAX_Y}"
     if knobs.persistent.most > 0:
         raise Unwritable("the kernel is not told how many tasks there are, so no block can go on to others")
 
@@ -157,7 +157,7 @@ def _leading_grid_sizes(plan: WritingPlan) -> list[str]:
         return [plain.removeprefix("(").removesuffix(")") if persistent.is_parameter else plain]
     pieces = _piece_count(plan, chunk)
     split = knobs.split.size_text
-    return [f"{pieces} if {split} else {plain}", f"min({blocks}, {_MOST_Y}) if {split} else 1"]
+    return [f"{pieces} if {split} else {plain}", f"min({blocks}, {_MAX_Y}) if {split} else 1"]
 
 
 def blocks_text(plan: WritingPlan) -> str | None:

@@ -26,7 +26,7 @@ from tunesmith.source.walk import assigned_in, child_nodes, declared_in, names_i
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
 Kind = Literal["load", "store"]
-_MOST_TURNS = 64  # of an inner loop that is taken for so many statements
+_MAX_TURNS = 64  # of an inner loop that is taken for so many statements
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def match_counted_loop(loop: c.For) -> tuple[str, int] | None:
     match head := head_of(loop):
         case Head(start=c.Number(value=0), step=c.Number(value=1)):
             count = trip_count(head) or 0
-            return (head.index, count) if 0 < count <= _MOST_TURNS else None
+            return (head.index, count) if 0 < count <= _MAX_TURNS else None
     return None
 
 

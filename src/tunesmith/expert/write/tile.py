@@ -28,7 +28,7 @@ from tunesmith.space.expr import product_text
 
 ROLES = ("tile", "across", "pad")
 _STATIC = 48 << 10  # bytes of shared memory that a kernel may declare
-_MOST_YZ = 65535  # blocks along the grid's further axes
+_MAX_YZ = 65535  # blocks along the grid's further axes
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def tile_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     bytes_ = sum(byte_size(plan.arrays[site.array].base) or 16 for site in found.loads)
     rules.append(("tile_fits", f"{tile} * ({across} + {pad}) * {bytes_} <= {_STATIC}"))
     blocks = tile_grid(plan, found)[1:]
-    rules.append(("tiles_in_grid", " and ".join(f"{b} <= {_MOST_YZ}" for b in blocks)))
+    rules.append(("tiles_in_grid", " and ".join(f"{b} <= {_MAX_YZ}" for b in blocks)))
     return rules
 
 

@@ -38,7 +38,7 @@ from tunesmith.run.events import (
 )
 
 if TYPE_CHECKING:
-    from tunesmith.lab.device_tools import Spawn, ToolPlace
+    from tunesmith.lab.device_tools import SanitizerHost, Spawn
 
 NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
@@ -61,7 +61,7 @@ class SanitizerTools:
     """Those that are where the device is."""
 
     kind: SanitizerKind
-    place: ToolPlace
+    place: SanitizerHost
     seconds: float = SECONDS
 
     @property
@@ -119,7 +119,7 @@ def sanitizer_tools_there(kind: BackendKind, spawn: Spawn, sandbox: str) -> Sani
     return _with_tools(kind, tools_there(kind, spawn, sandbox))
 
 
-def _with_tools(kind: BackendKind, place: ToolPlace | str) -> SanitizerTools | str:
+def _with_tools(kind: BackendKind, place: SanitizerHost | str) -> SanitizerTools | str:
     if isinstance(place, str):
         return place
     assert kind.sanitizer is not None

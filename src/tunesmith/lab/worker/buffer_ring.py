@@ -39,7 +39,7 @@ class Arena:
     made: tuple[bytes, ...] = ()  # by the user's function: what its slots hold, in turn
 
 
-class Arenas:
+class BufferRing:
     """Filling costs more than timing, so what an earlier request has laid out stays for the next."""
 
     def __init__(self, session: Session, device: Device) -> None:

@@ -65,13 +65,13 @@ def main() -> None:
 
 def _in_sandbox(spec: str) -> Handle:
     from tunesmith import backends
-    from tunesmith.lab.worker.requests import Bench
+    from tunesmith.lab.worker.requests import RequestHandler
 
     try:
         protection = enter_sandbox(spec, network=SPEAKS.get(sys.argv[2], "") if len(sys.argv) > 4 else "")
     except sandbox.NotProtected as missing:
         raise SystemExit(str(missing)) from None
-    bench = Bench(backends.make_backend(spec))
+    bench = RequestHandler(backends.make_backend(spec))
     bench.protection = protection
     bench.compilers = lambda: backends.list_compilers(spec) or ()
     return bench.handle

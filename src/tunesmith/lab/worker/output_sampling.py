@@ -19,7 +19,7 @@ from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import bind_calls
 from tunesmith.lab.references import References, Referred
 from tunesmith.lab.values import Array, Arrays, CaseRules, ExpectedValues, wrong_values
-from tunesmith.lab.worker.buffer_ring import Arena, Arenas, apart_on, needs_restoring
+from tunesmith.lab.worker.buffer_ring import Arena, BufferRing, apart_on, needs_restoring
 from tunesmith.lab.worker.device_cases import CaseMemory, is_like, unlike_spans
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import judged_whole, key_arrays, views_of
@@ -31,7 +31,7 @@ from tunesmith.problem.problem import Problem
 PIECE = 4096  # bytes
 PIECES = 32  # of an array, where not all of it is looked at
 WHOLE_BELOW = 1 << 18  # bytes of an array that is always looked at as a whole
-WHOLE_AT_MOST = 1 << 26  # for finalists; of larger ones there are
+MAX_WHOLE_AT = 1 << 26  # for finalists; of larger ones there are
 MANY_PIECES = 2048
 PART = 1 << 26  # bytes of a piece, where all of a large array travels
 # Mostly what lay there, as when nobody looks; sometimes a number, seldom poison, as in a check.
@@ -77,13 +77,13 @@ class _Taken:
 
 
 @dataclass
-class Watch:
+class OutputSampler:
     """One contender's launches at one workload, looked at now and then. Where the device judges for itself,
     the original runs on the same data afterwards, beside it."""
 
     session: Session
     device: Device
-    arenas: Arenas
+    arenas: BufferRing
     scratch: CaseMemory
     laid_out: dict[str, Arena]
     plan: Plan
@@ -133,7 +133,7 @@ class Watch:
                 place = Pointer(self.laid_out[b.name].memory, slot * stride, stride)
                 self.session.copy(self._seen(number, stride), place)
             else:
-                self._read_pieces(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
+                self._read_pieces(taken, b, slot, MAX_WHOLE_AT if self.request.policy.whole else WHOLE_BELOW)
         if self.session.inspector is None:
             for b in self._drawn("input"):
                 self._read_pieces(taken, b, taken.at[0], 2 * PIECE)
@@ -244,7 +244,7 @@ class Watch:
     @property
     def _sends_whole(self) -> bool:
         most = self.request.policy.looks * guards.bytes_of_look(self.plan)
-        return self.request.sends_all or most <= guards.MOST_SENT
+        return self.request.sends_all or most <= guards.MAX_SENT
 
     def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """Where an input is not what was drawn, at its ends and at some places."""

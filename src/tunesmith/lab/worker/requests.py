@@ -24,7 +24,7 @@ from tunesmith.lab import memory as guards
 from tunesmith.lab import references
 from tunesmith.lab.device_lock import BUSY, DeviceBusy, DeviceLock, lock_name
 from tunesmith.lab.memory import bind_calls, initial_payload
-from tunesmith.lab.worker.buffer_ring import Arenas, needs_restoring
+from tunesmith.lab.worker.buffer_ring import BufferRing, needs_restoring
 from tunesmith.lab.worker.device_cases import StoredCases
 from tunesmith.lab.worker.host_cases import run_case
 from tunesmith.lab.worker.timing import Stopwatch
@@ -56,7 +56,7 @@ class Clustering(Protocol):
     def active_clusters(self, call: port.LaunchCall) -> int | None: ...
 
 
-class Bench:
+class RequestHandler:
     """One backend, one open device, the executables loaded so far."""
 
     def __init__(self, backend: Backend) -> None:
@@ -222,7 +222,7 @@ class Bench:
         session, device, plan = self._session, self._device, request.contender.plan
         assert session is not None and device is not None, "nothing has been loaded"
         # One copy of the data and no more: a profiler that runs a launch several times keeps all memory.
-        arenas = Arenas(session, device)
+        arenas = BufferRing(session, device)
         laid_out = arenas.lay_out(plan.buffers, 1, plan, request.draw)
         pointers = {b.name: Pointer(laid_out[b.name].memory, 0, max(b.nbytes, 1)) for b in plan.buffers}
         calls = bind_calls(plan, self._executables[request.contender.code_digest], pointers)

@@ -19,10 +19,10 @@ from tunesmith.lab.disturbance import (
     sensitivity_of,
 )
 from tunesmith.lab.memory import bind_calls
-from tunesmith.lab.worker.buffer_ring import Arena, Arenas, needs_restoring
+from tunesmith.lab.worker.buffer_ring import Arena, BufferRing, needs_restoring
 from tunesmith.lab.worker.device_cases import CaseMemory
 from tunesmith.lab.worker.host_cases import tell_left_over
-from tunesmith.lab.worker.output_sampling import CHANCE, Watch, is_rotated
+from tunesmith.lab.worker.output_sampling import CHANCE, OutputSampler, is_rotated
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan
 
@@ -51,7 +51,7 @@ class _Contestant:
     spared: int = -1  # the launch of a chain after which nobody writes where it did
     # By start, length, turn, and that launch.
     recordings: dict[tuple[int, int, int, int], Recording] = field(default_factory=dict)
-    watch: Watch | None = None  # None: nobody looks
+    watch: OutputSampler | None = None  # None: nobody looks
 
     @property
     def seconds(self) -> float:
@@ -65,7 +65,7 @@ class Stopwatch:
     def __init__(self, session: Session, device: Device) -> None:
         self._session = session
         self._device = device
-        self._arenas = Arenas(session, device)
+        self._arenas = BufferRing(session, device)
         self._scratch = CaseMemory(session, device)
         self._cursor = 0  # the slot after the one used last
         self._turn = 0  # how far writing was ahead of reading the last time round
@@ -230,7 +230,7 @@ class Stopwatch:
                 contestant.turn = self._turn % slots
         if request.original is not None:
             plan, parts = request.contenders[-1].plan, (self._session, self._device, self._arenas)
-            runners[-1].watch = Watch(*parts, self._scratch, arenas, plan, request, original, number)
+            runners[-1].watch = OutputSampler(*parts, self._scratch, arenas, plan, request, original, number)
         return runners, arenas
 
     def _prepare_contestant(

@@ -54,7 +54,7 @@ def backend_of(language: str, config: RunConfig) -> str:
 
 def place_to_time(
     language: str, config: RunConfig, scratch: Path
-) -> tuple[machine.Workplace, machine.LocalDevices, str | None]:
+) -> tuple[machine.WorkerSite, machine.LocalDevices, str | None]:
     """Where kernels are timed, the devices there and the name of the wanted one: where that is the cpu device
     there are none, and what can be done without is done."""
     if is_wanted(language, config):
@@ -62,13 +62,13 @@ def place_to_time(
         if own is None or own.name == CPU:
             fault = f"{TIMES_NONE}, and this version runs {language} kernels nowhere else"
             raise DeviceMissing(fault, hint=_PROVE)
-        place = machine.Workplace(own.name, scratch, config.sandbox)
+        place = machine.WorkerSite(own.name, scratch, config.sandbox)
         here = machine.find_local_devices(place)
         return place, replace(here, devices=(), trouble=TIMES_NONE), None
     spec = backends.backend_for(language, config.backend)
     if spec == CPU:
         raise DeviceMissing(f"this version times no {language} kernels: {TIMES_NONE}", hint=_PROVE)
-    place = machine.Workplace(spec, scratch, config.sandbox)
+    place = machine.WorkerSite(spec, scratch, config.sandbox)
     return place, machine.find_local_devices(place), config.device
 
 
@@ -92,9 +92,9 @@ def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
     return replace(own, limits=replace(absent.limits, llc=0, memory=memory, max_allocation=most))
 
 
-def in_place_of(absent: Device, scratch: Path, sandbox: str) -> tuple[Device, machine.Workplace] | None:
+def in_place_of(absent: Device, scratch: Path, sandbox: str) -> tuple[Device, machine.WorkerSite] | None:
     """The same, looked for here, and where its workers are."""
-    place = machine.Workplace(CPU, scratch, sandbox)
+    place = machine.WorkerSite(CPU, scratch, sandbox)
     found = device_like(absent, machine.find_local_devices(place))
     return (found, place) if found is not None else None
 
@@ -178,7 +178,7 @@ class HostRehearsal(RunRehearsal):
         self._looked = True
         if not _runs(self.absent.backend):
             return None
-        place = machine.Workplace(CPU, self.scratch, self.sandbox)
+        place = machine.WorkerSite(CPU, self.scratch, self.sandbox)
         here = machine.find_local_devices(place)
         self._device = device_like(self.absent, here)
         if self._device is None:
@@ -246,7 +246,7 @@ class HostWatch:
 
     def _opened(self) -> tuple[Builders, Sanitizing] | str:
         if not self._parts:
-            place = machine.Workplace(CPU, self.scratch, self.sandbox)
+            place = machine.WorkerSite(CPU, self.scratch, self.sandbox)
             here = machine.find_local_devices(place)
             own, kind = device_like(self.device, here), backends.find_backend_kind(CPU)
             if own is None:

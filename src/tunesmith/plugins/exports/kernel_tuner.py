@@ -404,7 +404,7 @@ if __name__ == "__main__":
 
 # The Kernel Tuner script of one kernel: its constants, and its expressions as Python functions.
 INCLUDE = "include"
-MOST_SHARED = 48 << 10  # bytes of dynamic shared memory that a CUDA kernel gets without asking for more
+MAX_SHARED = 48 << 10  # bytes of dynamic shared memory that a CUDA kernel gets without asking for more
 LANGUAGES = {"cuda": "NVCUDA", "opencl": "OpenCL"}  # as Kernel Tuner names its backends
 HINT = "take the kernels from the run's tuned folder: they are as they were measured"
 _SUFFIXES = {"cuda": ".cu", "opencl": ".cl"}
@@ -492,7 +492,7 @@ class KernelTunerScript:
             "PARAMETERS": {p.name: list(p.values) for p in template.space.params},
             "BEST": self.best(),
             "FAILED": self._failed(),
-            "MOST_SHARED": MOST_SHARED,
+            "MOST_SHARED": MAX_SHARED,
             "BLOCK_NAMES": block_names,
             "ARGUMENT_ORDER": list(launch.args),
             "REFERENCE": _function_location("user_reference.py", problem.accuracy.reference),
@@ -838,9 +838,9 @@ def _shared_fault(script: KernelTunerScript) -> str:
     shared = script.template.launches[0].shared
     for name, values in script.best().items() if shared is not None else ():
         needed = shared.evaluate({**script.known(name), **values}) if shared is not None else 0
-        if needed > MOST_SHARED:
+        if needed > MAX_SHARED:
             fault = f"the best configuration at {name} takes {needed} bytes of dynamic shared memory"
-            return f"{fault}, Kernel Tuner launches with at most {MOST_SHARED}"
+            return f"{fault}, Kernel Tuner launches with at most {MAX_SHARED}"
     return ""
 
 

@@ -455,7 +455,7 @@ _TAGS = ("struct", "union", "enum")
 _ATTRIBUTES = ("__attribute__", "__attribute")
 _COMPILERS = ("_", "cl_", "CL_")
 _SAYS_ERROR = "the file says #error"
-_MOST_READ = 64
+_MAX_READ = 64
 _NO_NAME = re.compile(
     r"__\w*|struct|union|enum|void|(?:u(?=[cils]))?(?:char|short|int|long)\d*|(?:float|double|half)\d*|bool"
     r"|unsigned|signed|const|static|inline|typedef|volatile|kernel|global|local|constant|private|typeof"
@@ -476,7 +476,7 @@ def names_declared(text: str, defines: Iterable[tuple[str, str]] = ()) -> set[st
                 found |= _declared_names(work.read(tokens))
             except _AskedMacros as question:
                 waiting += [{**answers, str(question): holds} for holds in (True, False)]
-            if count >= _MOST_READ:
+            if count >= _MAX_READ:
                 raise Unreadable("its conditions leave too many ways to read it")
     except Unreadable:
         return _declared_names(tokens) - macros_in(text)

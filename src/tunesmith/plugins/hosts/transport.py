@@ -597,7 +597,7 @@ class RemoteWorkers:
 # sandboxed and each in its own folder, and hands on what they are asked and answer. It keeps their deadlines:
 # what a frame took to come here is not their time.
 IDLE = 3600.0  # seconds without a request after which nobody will ask any more
-MOST_WORKERS = 1024  # at once
+MAX_WORKERS = 1024  # at once
 
 
 @dataclass
@@ -721,7 +721,7 @@ class _Serving:
         """Until the lab is gone; why."""
         ours = host_greeting()
         self._write(call_parts(0, 0, message_parts(ours)))
-        with ThreadPoolExecutor(MOST_WORKERS) as threads, contextlib.closing(self._host):
+        with ThreadPoolExecutor(MAX_WORKERS) as threads, contextlib.closing(self._host):
             try:
                 while (found := read_call(source)) is not None:
                     if found[0]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tunesmith.session.check import CheckedProblem, ExplainedKernel, ExplainedSource, TemplateMade
     from tunesmith.session.result import Exported, Run
 
-MOST_LINES = 400  # of one answer
+MAX_LINES = 400  # of one answer
 LONGEST_LINE = 2000
 LONGEST_TEXT = 400_000  # characters of one text: a whole template, a whole request
 
@@ -34,8 +34,8 @@ def sanitize_text(text: str, most: int = LONGEST_LINE) -> str:
 
 def foreign_lines(lines: Iterable[str]) -> tuple[str, ...]:
     found = [sanitize_text(line) for line in lines]
-    left = len(found) - MOST_LINES
-    return (*found[:MOST_LINES], f"… and {format_count(left, 'line')} more") if left > 0 else tuple(found)
+    left = len(found) - MAX_LINES
+    return (*found[:MAX_LINES], f"… and {format_count(left, 'line')} more") if left > 0 else tuple(found)
 
 
 def resource_uri(run: Path, *parts: str) -> str:

@@ -28,7 +28,7 @@ from tunesmith.base.files import read_plain
 from tunesmith.plugins.mcp import folders as mailbox
 from tunesmith.plugins.mcp import tools
 from tunesmith.plugins.mcp.answers import LONGEST_TEXT, resource_uri, sanitize_text
-from tunesmith.plugins.mcp.tools import Desk, add_tools, error_result
+from tunesmith.plugins.mcp.tools import ToolService, add_tools, error_result
 from tunesmith.plugins.watch.guard import HOST, open_listener
 
 INSTRUCTIONS = (
@@ -45,7 +45,7 @@ _FORMS: dict[ReportForm, str] = {"md": "text/markdown", "json": "application/jso
 class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here when types are checked
     """Arguments that do not fit are refused in a sentence; what runs have to read is listed."""
 
-    desk: Desk | None = None
+    desk: ToolService | None = None
 
     async def list_resources(self) -> list[Resource]:
         ours: list[Resource] = await super().list_resources()
@@ -85,7 +85,7 @@ def _fault_text(fault: Any) -> str:
     return f"{where}: {fault['msg'][:1].lower()}{fault['msg'][1:]}{got}"
 
 
-def make_server(desk: Desk) -> AgentServer:
+def make_server(desk: ToolService) -> AgentServer:
     server = AgentServer(
         "tunesmith",
         title="Tunesmith",
@@ -114,7 +114,7 @@ def tune_kernel(
     return method() + begin
 
 
-def _add_resources(server: AgentServer, desk: Desk) -> None:
+def _add_resources(server: AgentServer, desk: ToolService) -> None:
     """Of any run in a folder that the client names; `run` is its path, percent-encoded."""
     # Paths are checked by ours, which also follows links.
     own = ResourceSecurity(exempt_params={"run", "file"})
@@ -153,7 +153,7 @@ def _of_run(run: Path, files: Sequence[str]) -> Iterator[Resource]:
 
 
 async def _read_run_resource(
-    desk: Desk, context: Context, run: str, read: Callable[[Path], str]
+    desk: ToolService, context: Context, run: str, read: Callable[[Path], str]
 ) -> str | InputRequiredResult:
     roots = await _request_roots(context)
     if isinstance(roots, InputRequiredResult):
@@ -204,7 +204,7 @@ def serve_mcp(
 ) -> None:
     """Until the client closes stdin, or for ever where `http` serves. What is at work then is ended cleanly,
     and can be resumed."""
-    desk = Desk(tuple(root.resolve() for root in roots), tuple(models), has_one_client=http is None)
+    desk = ToolService(tuple(root.resolve() for root in roots), tuple(models), has_one_client=http is None)
     try:
         with contextlib.suppress(KeyboardInterrupt):  # a client that is in a hurry asks by a signal
             _run_server(desk, http)
@@ -212,7 +212,7 @@ def serve_mcp(
         desk.jobs.close()
 
 
-def _run_server(desk: Desk, http: Callable[[Any], None] | None) -> None:
+def _run_server(desk: ToolService, http: Callable[[Any], None] | None) -> None:
     # No settings are read that lie where the client happens to be.
     os.chdir(desk.jobs.nowhere)
     server = make_server(desk)

@@ -52,7 +52,7 @@ from tunesmith.session import check as problem_files
 from tunesmith.session.problems import PROBLEM_FILE, read_text, readable_folders
 
 # How tools are called: what they are given and in which words, what they answer, and errors as sentences.
-MOST_WAIT = 3600.0
+MAX_WAIT = 3600.0
 _P = ParamSpec("_P")
 
 
@@ -67,7 +67,7 @@ ProblemPath = Annotated[str, Field(description="problem.toml or its folder; rela
 RunPath = Annotated[str, Field(description="the folder of a run")]
 TemplatePath = Annotated[str | None, Field(description="a template file of the kernel")]
 DeviceWish = Annotated[str | None, Field(description="id or part of the name; by default the first")]
-Wait = Annotated[float, Field(ge=0, le=MOST_WAIT, description="seconds; then a handle is returned")]
+Wait = Annotated[float, Field(ge=0, le=MAX_WAIT, description="seconds; then a handle is returned")]
 Handle = Annotated[str, Field(description="as tune, check, profile, compare, resume or reply returned it")]
 
 
@@ -112,10 +112,10 @@ async def in_thread(folders: ClientFolders, call: Callable[[], Any]) -> Any:
 
 
 # What is there: sources, problems and runs below the folders of a client, and what they tell unbuilt.
-MOST_FOUND = 100  # of each kind
-MOST_LISTED = 20  # runs whose reports and kernels are listed
+MAX_FOUND = 100  # of each kind
+MAX_LISTED = 20  # runs whose reports and kernels are listed
 DEEPEST = 4
-MOST_FOLDERS = 5000  # that are looked into
+MAX_FOLDERS = 5000  # that are looked into
 _PASSED_OVER = ("node_modules", "__pycache__", "build", "dist")
 
 
@@ -154,11 +154,9 @@ def _inspect_folders(
             found["problems"].append(str(folder))
         else:
             found["sources"] += [str(folder / name) for name in files if is_source_name(name)]
-    cut_off = [len(each) - MOST_FOUND for each in found.values()]
+    cut_off = [len(each) - MAX_FOUND for each in found.values()]
     more = tuple(f"{format_count(left, 'path')} more of a kind" for left in cut_off if left > 0)
-    problems, runs, sources = (
-        tuple(map(sanitize_text, sorted(each)[:MOST_FOUND])) for each in found.values()
-    )
+    problems, runs, sources = (tuple(map(sanitize_text, sorted(each)[:MAX_FOUND])) for each in found.values())
     told = tuple(devices), (*notes, *more)
     return InspectAnswer(path, "folder", named, (), problems, runs, sources, *told)
 
@@ -167,7 +165,7 @@ def _walk_folders(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
     """No link is followed; what is in a run or in a hidden folder is passed over, and what has a name that no
     answer can spell."""
     for root in roots:
-        for here, inner, files in islice(os.walk(root), MOST_FOLDERS):
+        for here, inner, files in islice(os.walk(root), MAX_FOLDERS):
             folder = Path(here)
             is_deep = len(folder.relative_to(root).parts) >= DEEPEST
             looked = [n for n in filter(_is_text, inner) if n[0] != "." and n not in _PASSED_OVER]
@@ -187,7 +185,7 @@ def run_files(folders: Sequence[Path]) -> list[tuple[Path, tuple[str, ...]]]:
         if JOURNAL in files:
             with contextlib.suppress(OSError):  # it is gone again
                 found.append(((folder / JOURNAL).lstat().st_mtime, folder))
-    newest = sorted(dict.fromkeys(found), reverse=True)[:MOST_LISTED]
+    newest = sorted(dict.fromkeys(found), reverse=True)[:MAX_LISTED]
     return [(folder, _delivered_files(folder / "tuned")) for _, folder in newest]
 
 
@@ -199,7 +197,7 @@ def _delivered_files(tuned: Path) -> tuple[str, ...]:
             names = sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
     except OSError:  # it may not be read, or is gone again: the others are still listed
         return ()
-    return tuple(filter(_is_text, names))[:MOST_FOUND]
+    return tuple(filter(_is_text, names))[:MAX_FOUND]
 
 
 def kept_template(run: Path, winner: bool, out: Path | None) -> TemplateAnswer:
@@ -233,7 +231,7 @@ _POLL = 0.1
 
 
 @dataclass
-class Desk:
+class ToolService:
     """What the tools of one server share. `bounds`: where whoever started it lets clients go; `models`: to
     which kernels may be sent."""
 
@@ -606,7 +604,7 @@ def _next_run(folders: ClientFolders, problem: Path, name: str) -> Path:
     return folders.inside(str(root / f"{plain_name}-{max([0, *taken]) + 1}"))
 
 
-def add_tools(server: Any, desk: Desk) -> None:
+def add_tools(server: Any, desk: ToolService) -> None:
     """All of them, with what clients may know of each before they call it."""
     reading: list[Any] = [desk.inspect, desk.explain, desk.status, desk.diff, desk.next_request, desk.wait]
     writing: list[Any] = [desk.draft, desk.check, desk.template, desk.tune, desk.resume, desk.profile]

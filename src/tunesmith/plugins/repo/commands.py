@@ -293,7 +293,7 @@ def _extract_lines(found: ExtractedFolder) -> Iterator[str]:
 LONGEST = 60  # characters of a kernel's name in the table
 SHOWN = 20  # kernels
 IDLE = 0.5  # of the time from first to last: worth saying
-MOST_LAUNCHES = 40  # of one kernel
+MAX_LAUNCHES = 40  # of one kernel
 
 
 def _one_folder(words: list[str] | None) -> Path | None:
@@ -333,10 +333,10 @@ def _show_kernel(capture: Capture, name: str, as_json: bool) -> None:
         uses = f"{kernel.registers} registers, {kernel.static_shared} B static shared, {kernel.local} B local"
         console.print_line(f"{flatten_text(kernel.name)}; {code}; {uses}")
         head = "launch | grid | block | shared: | cluster | streams | count: | mean: | arguments"
-        rows = [_launch_row(launch) for launch in kernel.launches[:MOST_LAUNCHES]]
+        rows = [_launch_row(launch) for launch in kernel.launches[:MAX_LAUNCHES]]
         console.print_table(head, rows)
-        if len(kernel.launches) > MOST_LAUNCHES:
-            console.print_line(f"{len(kernel.launches) - MOST_LAUNCHES} more; all with --json")
+        if len(kernel.launches) > MAX_LAUNCHES:
+            console.print_line(f"{len(kernel.launches) - MAX_LAUNCHES} more; all with --json")
 
 
 def _launch_row(launch: CapturedLaunch) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from tunesmith.base.text import (
 )
 from tunesmith.deliver.pages import page, plots
 from tunesmith.deliver.pages.parts import Grid, config_text
-from tunesmith.deliver.pages.plots import MOST_ROWS, ROWS_RIGHT, ratio_scale
+from tunesmith.deliver.pages.plots import MAX_ROWS, ROWS_RIGHT, ratio_scale
 from tunesmith.run.figures import Figure, mean_figure
 from tunesmith.run.folder import DAMAGED
 from tunesmith.run.journal import is_broken
@@ -256,7 +256,7 @@ def _difference_notes(
 
 
 LONGEST_NAME = 80
-MOST_RUNS = 8  # in a picture
+MAX_RUNS = 8  # in a picture
 
 
 def workload_grid(found: RunDifference) -> Grid:
@@ -397,7 +397,7 @@ def difference_page(found: RunDifference, threshold: float | None = None) -> str
     )
     inside: list[Markup] = [html_element("h2", "What each delivers, verified")]
     figures = []
-    for pair in found.pairs[:MOST_RUNS]:
+    for pair in found.pairs[:MAX_RUNS]:
         words = f"{truncate_text(pair.after, 200)}, by {pair.judged_by}, geometric mean"
         figures.append((f"{pair.ratio:.3f}×", words, pair.ratio > 1))
     inside.append(page.figures_markup(figures))
@@ -435,7 +435,7 @@ LEFT, TOP, HIGH, BETWEEN = 240.0, 66.0, 22.0, 12.0
 
 def runs_svg(found: RunDifference) -> bytes:
     """A block of rows for each workload: every run's verified speed-up with its interval."""
-    blocks = [(name, _speedup_marks(found, name)) for name in _workload_names(found)[:MOST_ROWS]]
+    blocks = [(name, _speedup_marks(found, name)) for name in _workload_names(found)[:MAX_ROWS]]
     bottom = TOP + sum(HIGH * len(marks) + BETWEEN for _, marks in blocks)
     drawing = plots.Drawing(
         820, bottom + 48, f"Verified speed-ups: {found.problem}", "dot: median; line: 95 % interval"
@@ -461,7 +461,7 @@ def runs_svg(found: RunDifference) -> bytes:
 def _speedup_marks(found: RunDifference, name: str) -> list[tuple[int, str, float, tuple[float, float]]]:
     """Of each run that has the workload: its number, its name's end, its speed-up and the interval."""
     marks: list[tuple[int, str, float, tuple[float, float]]] = []
-    for number, pair in enumerate(found.pairs[: MOST_RUNS - 1], 1):
+    for number, pair in enumerate(found.pairs[: MAX_RUNS - 1], 1):
         for w in (one for one in pair.workloads if one.name == name):
             if not marks:
                 marks.append((0, _short_run_name(pair.before), w.before_speedup, w.before_interval))

@@ -407,7 +407,7 @@ def _choose_scale(values: Sequence[float], start: float, end: float, edge: float
 # What the runs of a comparison say together, as parts of a page: its `compare.md`, read again. The file lies
 # where others may have had a hand in it: whatever it holds becomes text, and of its pictures only those that
 # are handed over stand in the page, as images, in which nothing acts.
-MOST_ROWS = 2000  # of a table
+MAX_ROWS = 2000  # of a table
 _PICTURE = re.compile(r"!\[([^\]]*)\]\((?:[\w.-]+/)*([\w.-]+)\)")
 # No part of it reads past where it may begin anew: a hostile text takes as long as any of its length.
 _INLINE = re.compile(r"`([^`]*)`|\\([!-/:-@\[-`{-~])|\[([^\[\]]{0,500})\]\(([^()]{0,500})\)|\*\*([^*]+)\*\*")
@@ -459,7 +459,7 @@ def _line_kind(line: str) -> str:
 
 
 def _table_markup(lines: Sequence[str], name: str) -> Markup:
-    rows = [[cell.strip() for cell in _BETWEEN.split(line.strip("|"))] for line in lines[: MOST_ROWS + 2]]
+    rows = [[cell.strip() for cell in _BETWEEN.split(line.strip("|"))] for line in lines[: MAX_ROWS + 2]]
     rules = rows[1] if len(rows) > 1 and all(map(_RULE.fullmatch, rows[1])) else []
     classes = ["n" if rule.endswith(":") else "" for rule in rules] + [""] * max(map(len, rows))
     cells = [

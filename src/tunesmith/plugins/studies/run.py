@@ -196,7 +196,7 @@ def _check_arms(arms: Sequence[str], languages: set[str], config: RunConfig, lis
                 hint="leave out --backend, or take another one",
             )
         with machine.temporary_scratch() as scratch:
-            here = machine.find_local_devices(machine.Workplace(spec, scratch, config.sandbox))
+            here = machine.find_local_devices(machine.WorkerSite(spec, scratch, config.sandbox))
             try:
                 machine.choose_device(here, config.device)
             except DeviceMissing as error:

@@ -24,7 +24,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Replied, Requested, Started
 from tunesmith.run.folder import FLEET, JOURNAL, LOCK, PLAN, FolderInbox, FolderTexts, RunFolder
 from tunesmith.run.journal import broken_rule, decode_line, template_mismatch, with_long_texts
-from tunesmith.run.progress import Standing, current_standing
+from tunesmith.run.progress import RunProgress, current_standing
 from tunesmith.run.state import State, apply_record
 from tunesmith.run.talk import not_taken
 from tunesmith.session.problems import templates_of
@@ -34,12 +34,12 @@ from tunesmith.session.result import Run, as_it_stands, run_of
 Clock = Callable[[], float]
 
 READING = 0.005  # of a processor, for all that the server does while runs are followed
-MOST_SAVED = 2.0  # seconds of whose share is kept for later,
-MOST_OWED = 5.0  # and is waited for at most
+MAX_SAVED = 2.0  # seconds of whose share is kept for later,
+MAX_OWED = 5.0  # and is waited for at most
 
 LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
 SHARE = 200  # so many for each second of a processor that the server has taken since the last,
-MOST = 1000  # and at most so many for each that this took itself
+MAX = 1000  # and at most so many for each that this took itself
 
 
 class ProcessorShare:
@@ -53,7 +53,7 @@ class ProcessorShare:
         """Of a processor; none or fewer where it has to wait."""
         at, used = self._clock(), self._processor()
         left = self._left + READING * (at - self._at) - (used - self._used)
-        self._left = max(-READING * MOST_OWED, min(READING * MOST_SAVED, left))
+        self._left = max(-READING * MAX_OWED, min(READING * MAX_SAVED, left))
         self._at, self._used = at, used
         return self._left
 
@@ -70,7 +70,7 @@ class Pace:
     def is_due(self) -> bool:
         if self._ended is None:
             return True
-        wait = min(SHARE * (self._processor() - self._began), MOST * self._took)
+        wait = min(SHARE * (self._processor() - self._began), MAX * self._took)
         return self._clock() - self._ended >= max(LEAST_PAUSE, wait)
 
     def begin(self) -> None:
@@ -82,7 +82,7 @@ class Pace:
         self._ended = self._clock() if costs_a_run else None
 
 
-MOST_AT_ONCE = 1 << 26  # bytes of a journal that are read at a time
+MAX_AT_ONCE = 1 << 26  # bytes of a journal that are read at a time
 FEW = 8  # events that are read between two looks at what that has taken
 LONGEST_LAG = 10.0  # seconds after which all is read, whatever it takes
 
@@ -99,7 +99,7 @@ class RunSeen:
     fault: str = ""  # why no more of it can be read
 
     @cached_property
-    def now(self) -> Standing:
+    def now(self) -> RunProgress:
         return current_standing(self.state, self.since)
 
     @property
@@ -200,7 +200,7 @@ class FollowedRun:
 
     def _read_some(self, descriptor: int, end: float) -> bool:
         """Whether that was all. `end`: of the processor's time."""
-        data = os.pread(descriptor, MOST_AT_ONCE, self._offset)
+        data = os.pread(descriptor, MAX_AT_ONCE, self._offset)
         lines = data.split(b"\n")[:-1]  # what is torn is cut off by the run, and read when it is whole
         for place, line in enumerate(lines, 1):
             self._take(line)
@@ -209,7 +209,7 @@ class FollowedRun:
             self._offset += len(line) + 1
             if place % FEW == 0 and self._processor() >= end:
                 return place == len(lines)
-        return len(data) < MOST_AT_ONCE or not lines
+        return len(data) < MAX_AT_ONCE or not lines
 
     def _take(self, line: bytes) -> None:
         place = self._state.events
@@ -236,8 +236,8 @@ RunStatus = Literal["live", "finished", "stopped", "unreadable"]
 STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 LONGEST_LINE = 1 << 24  # bytes of a journal's first line
 LONGEST_TEXT = 1_000_000  # bytes that are read of what a comparison says, and of a picture
-MOST_PICTURES = 8
-MOST_NAME = 400
+MAX_PICTURES = 8
+MAX_NAME = 400
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ class RunsBelow:
         """By the names of their files, of a comparison that is served."""
         found, folder = dict[str, bytes](), self.root / name / "plots"
         if not folder.is_symlink():
-            for file in sorted(folder.glob("*.svg"))[:MOST_PICTURES]:
+            for file in sorted(folder.glob("*.svg"))[:MAX_PICTURES]:
                 with contextlib.suppress(OSError):
                     found[file.name] = read_plain(file, LONGEST_TEXT)
         return found
@@ -393,9 +393,9 @@ def _read_run_entry(path: Path, name: str, comparison: str, changed: float, is_l
         name,
         "live" if is_live else "finished" if is_finished else "stopped",
         changed,
-        event.problem[:MOST_NAME],
-        event.device.name[:MOST_NAME],
-        how[:MOST_NAME],
+        event.problem[:MAX_NAME],
+        event.device.name[:MAX_NAME],
+        how[:MAX_NAME],
         brief.headline if brief is not None and is_finished else "",
         comparison,
     )

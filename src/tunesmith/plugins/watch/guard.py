@@ -14,13 +14,13 @@ OPEN_IT = "open the address that `tunesmith watch` has printed, with its token"
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     port: int
     token: str
 
     @staticmethod
-    def new(port: int) -> Door:
-        return Door(port, secrets.token_urlsafe(24))
+    def new(port: int) -> AccessPolicy:
+        return AccessPolicy(port, secrets.token_urlsafe(24))
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from tunesmith.run.folder import LONGEST_HINT
 from tunesmith.run.progress import budget_text, clock_text, done_text, floor_text, left_text
 from tunesmith.run.rounds import BY_SEARCH
 
-MOST_LISTED = 500  # runs of an index
-MOST_ASKED = 8  # of what was asked of a run, the last
+MAX_LISTED = 500  # runs of an index
+MAX_ASKED = 8  # of what was asked of a run, the last
 LONGEST = 300
 _FIGURES = {"status": "this run is", "phase": "what it is doing", "clock": "it has been at work"}
 _ROWS = {"doing": "At the device", "progress": "Done", "best": "Best so far", "left": "Still to come"}
@@ -101,7 +101,7 @@ def _sanitize_field(value: Any) -> Any:
 
 def _instruction_lines(seen: RunSeen) -> tuple[str, ...]:
     told = [_describe_instruction(event) for event in seen.state.instructed]
-    return tuple([*told, *(f"{text}: not taken up yet" for text in seen.waiting)][-MOST_ASKED:])
+    return tuple([*told, *(f"{text}: not taken up yet" for text in seen.waiting)][-MAX_ASKED:])
 
 
 def _describe_instruction(event: Instructed) -> str:
@@ -200,10 +200,10 @@ def index_page(
         *([html_element("p", _link_to_all(token))] if wanted.within else []),
         _filter_form(runs, wanted, token),
         html_element("p", f"{len(shown)} of {format_count(len(runs), 'run')}", role="status"),
-        _runs_table(shown[:MOST_LISTED], token),
+        _runs_table(shown[:MAX_LISTED], token),
     ]
-    if len(shown) > MOST_LISTED:
-        more = f"The newest {MOST_LISTED} are listed: narrow the filter to see others."
+    if len(shown) > MAX_LISTED:
+        more = f"The newest {MAX_LISTED} are listed: narrow the filter to see others."
         body.append(html_element("p", more))
     if comparisons and not wanted.within:
         body += [html_element("h2", "Comparisons"), _comparisons_table(comparisons, runs, token)]

@@ -32,7 +32,7 @@ from tunesmith.base.files import is_locked
 from tunesmith.base.text import escape_html, html_element
 from tunesmith.deliver.pages.page import content_security_policy, report_page
 from tunesmith.plugins.watch.following import FollowedRun, ProcessorShare, RunFilter, RunsBelow
-from tunesmith.plugins.watch.guard import TOKEN, Door, open_listener
+from tunesmith.plugins.watch.guard import TOKEN, AccessPolicy, open_listener
 from tunesmith.plugins.watch.pages import (
     comparison_page,
     index_page,
@@ -48,7 +48,7 @@ from tunesmith.run.folder import (
     FLEET,
     LOCK,
     LONGEST_HINT,
-    MOST_WAITING,
+    MAX_WAITING,
     PLAN,
     FolderInbox,
     RunFolder,
@@ -56,11 +56,11 @@ from tunesmith.run.folder import (
 )
 
 POLL = 1.0  # seconds between two looks at a journal that somebody follows,
-MOST_POLLS = 4  # or so many times as long while the server has taken more than it may
+MAX_POLLS = 4  # or so many times as long while the server has taken more than it may
 LEAST_LOOK = 0.002  # seconds of a processor that a look needs
 BEAT = 15.0  # seconds after which a stream says that it is still there
 LARGEST_BODY = 8 * LONGEST_HINT
-MOST_STREAMS = 32
+MAX_STREAMS = 32
 # What can be asked of a run, and what is answered.
 _ANSWERS: dict[InstructionKind, str] = {
     "stop": "It stops after this batch.", "finish": "It finishes.", "hint": "It will look at that.",
@@ -79,7 +79,7 @@ class Guarded:
     """Around the whole application: nothing is looked at that the door refuses, and no answer may be framed,
     stored, or read by another page."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: AccessPolicy) -> None:
         self._app = app
         self._door = door
         self._policy = f"{content_security_policy(watch_style(), watch_script())}; frame-ancestors 'none'"
@@ -108,7 +108,7 @@ class WatchServer:
     """What is asked about runs is read in one thread, one after another."""
 
     runs: RunsBelow
-    door: Door
+    door: AccessPolicy
     ending: Callable[[], bool] = lambda: False
     allowance: ProcessorShare = field(default_factory=ProcessorShare)
     _followed: dict[str, FollowedRun] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class WatchServer:
         followed = await self._read(partial(self._follow, request.path_params["name"]))
         if followed is None:
             return PlainTextResponse("there is no such run here\n", 404)
-        if self._streams >= MOST_STREAMS:
+        if self._streams >= MAX_STREAMS:
             return PlainTextResponse("too many follow runs here already\n", 503)
         return StreamingResponse(self._stream(followed), media_type="text/event-stream")
 
@@ -216,7 +216,7 @@ class WatchServer:
     async def _wait_for_allowance(self) -> float:
         """Until there is something to look with; the seconds that this took, about."""
         waited = 0.0
-        while waited < MOST_POLLS * POLL:
+        while waited < MAX_POLLS * POLL:
             await asyncio.sleep(POLL)
             waited += POLL
             if self.allowance.seconds() >= LEAST_LOOK:
@@ -259,7 +259,7 @@ def _put_instruction(path: Path, what: InstructionKind, text: str) -> str:
     if not is_locked(path / LOCK):
         return "nobody is at work on this run: resume it first"
     inbox = FolderInbox(path)
-    if len(inbox.waiting()) >= MOST_WAITING:
+    if len(inbox.waiting()) >= MAX_WAITING:
         return "too much was asked of this run already: wait until it is taken up"
     try:
         inbox.put(what, text if what == "hint" else "")
@@ -282,7 +282,7 @@ async def _wait_for_end(server: uvicorn.Server) -> None:
 def serve_runs(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
     """Until it is interrupted. `first`: the run to begin with, empty: the index. `told` gets the address."""
     own = open_listener(port)
-    door = Door.new(own.getsockname()[1])
+    door = AccessPolicy.new(own.getsockname()[1])
     watching = WatchServer(runs, door)
     settings = uvicorn.Config(watching.app(), log_config=None, access_log=False, lifespan="off", ws="none")
     settings.server_header, settings.timeout_graceful_shutdown = False, 1

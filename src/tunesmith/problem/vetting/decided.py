@@ -51,8 +51,8 @@ _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _STANDARD = re.compile(r"-std=c\+\+(\d\d)")
 _CPLUSPLUS = {"11": 201103, "14": 201402, "17": 201703, "20": 202002, "23": 202302}
-_MOST = 500_000  # characters
-_MOST_BLANK = 3  # lines in a row; more are a `#line`
+_MAX = 500_000  # characters
+_MAX_BLANK = 3  # lines in a row; more are a `#line`
 
 
 def language_words(language: str) -> DeviceWords:
@@ -166,7 +166,7 @@ def _without_gaps(text: str) -> str:
             blank, number = blank + 1, number + 1
             continue
         if found is None:
-            done += [""] * blank if blank <= _MOST_BLANK else ["", f"#line {number}"]
+            done += [""] * blank if blank <= _MAX_BLANK else ["", f"#line {number}"]
         done.append(line)
         number, blank = (int(found[1]) if found else number + 1), 0
     return "\n".join(done) + "\n"
@@ -223,8 +223,8 @@ def _normalize_source(source: str) -> str:
     """Lines that go on are one. What compilers read in more than one way is refused: a reader that goes
     astray there would take code for a comment."""
     text = source.replace("\r\n", "\n")
-    if len(text) > _MOST:
-        raise Refusal("text", 0, f"it has {len(text):,} characters, at most {_MOST:,} are read")
+    if len(text) > _MAX:
+        raise Refusal("text", 0, f"it has {len(text):,} characters, at most {_MAX:,} are read")
     if (found := _CONTROL.search(text) or _TRIGRAPH.search(text)) is not None:
         shown = found[0] if found[0].isprintable() else f"a control character ({found[0]!a})"
         line = text.count("\n", 0, found.start()) + 1

@@ -191,9 +191,9 @@ def test_endless_words_are_cut() -> None:
 def test_what_never_ends_is_left(piece: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tunesmith.agents import hosted as streaming
 
-    monkeypatch.setattr(streaming, "MOST_BYTES", 512 << 10)
+    monkeypatch.setattr(streaming, "MAX_BYTES", 512 << 10)
     monkeypatch.setattr(streaming, "LONGEST_EVENT", 256 << 10)
-    monkeypatch.setattr(streaming, "MOST_THOUGHT", 64 << 10)
+    monkeypatch.setattr(streaming, "MAX_THOUGHT", 64 << 10)
     found = get_refusal(Answer(frames=endless(piece)))
     assert said in found.reason
 

@@ -52,7 +52,7 @@ def test_a_deadline(tmp_path: Path) -> None:
 
 
 def test_endless_text_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disassembly, "MOST_TEXT", 1000)
+    monkeypatch.setattr(disassembly, "MAX_TEXT", 1000)
     found = disassemble_cubin(b"", a_tool(tmp_path, "while True: print('x' * 4000)"))
     assert found.fault == "nvdisasm prints more than 1000 bytes"
 

@@ -344,7 +344,7 @@ def test_one_that_is_killed_half_way_leaves_no_counters(tmp_path: Path) -> None:
 
 
 def test_one_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "MOST_OUTPUT", 1 << 20)
+    monkeypatch.setattr(tools, "MAX_OUTPUT", 1 << 20)
     found = counted(tmp_path, "while True: say('x' * 100_000)")
     assert found.why_not == "ncu printed more than 1 MiB and was ended"
 

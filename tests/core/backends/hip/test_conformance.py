@@ -13,7 +13,7 @@ from tests.suites.backend_suite import BackendSuite
 from tunesmith.backends import port
 from tunesmith.backends.hip import HipBackend, _check_amd_gpu
 from tunesmith.backends.hip import devices as library
-from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MIB, MOST
+from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MAX, MIB
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, DeviceLost, LaunchFailed, OutOfMemory, Scalar, Unsupported
 from tunesmith.problem.device import Device
@@ -175,9 +175,9 @@ def test_a_runtime_that_says_more_is_believed() -> None:
 
 
 def test_no_gpu_of_the_table_has_more_than_its_architecture() -> None:
-    assert set(MOST) == set(ARCHITECTURES)
+    assert set(MAX) == set(ARCHITECTURES)
     for gpu in GPUS.values():
-        most = MOST[gpu.architecture]
+        most = MAX[gpu.architecture]
         assert (gpu.bandwidth <= most.bandwidth, gpu.llc <= most.llc) == (True, True), gpu.name
 
 

@@ -30,7 +30,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run.budget import BudgetUse
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.run.progress import Standing
+from tunesmith.run.progress import RunProgress
 from tunesmith.run.report import Report
 from tunesmith.run.state import State, apply_record
 from tunesmith.space.configset import Config
@@ -232,7 +232,7 @@ def told(name: str) -> str:
     return stream.getvalue() + "".join(f"{line.text if line else None}\n" for line in lines)
 
 
-NOW = Standing(
+NOW = RunProgress(
     "searching template 2",
     doing="BLOCK=64",
     done=12,
@@ -242,16 +242,16 @@ NOW = Standing(
     budgets=(BudgetUse("evaluations", 12, 40), BudgetUse("rounds", 1, None)),
     left=130.0,
 )
-STANDING: dict[str, tuple[Standing | None, str, float]] = {
+STANDING: dict[str, tuple[RunProgress | None, str, float]] = {
     "all": (NOW, "", 0.0),
     "later": (NOW, "", 100.0),
-    "little": (Standing("checking and timing the original"), "", 0.0),
+    "little": (RunProgress("checking and timing the original"), "", 0.0),
     "nothing": (None, "reading", 0.0),
-    "at the gate": (Standing("the gate", done=1), "", 0.0),
+    "at the gate": (RunProgress("the gate", done=1), "", 0.0),
 }
 
 
-def drawn(now: Standing | None, note: str = "", since: float = 0.0) -> str:
+def drawn(now: RunProgress | None, note: str = "", since: float = 0.0) -> str:
     stream = StringIO()
     with mock.patch.dict(os.environ, PLAIN):
         Console(file=stream, width=100).print(Group(*render_standing(now, note, "1:05", since)))

@@ -92,7 +92,7 @@ def test_few_and_small_ones_of_sizes_that_differ(folder: Path, monkeypatch: pyte
     twice = replace(capture, kept=(capture.kept[0], replace(capture.kept[0], launch=6)))
     files, _ = recorded(folder, twice, stored, {**SIZES, 6: SIZES[5]})
     assert list(files) == ["recorded_5.json"]
-    monkeypatch.setattr(seen, "MOST_OF_ALL", 10)
+    monkeypatch.setattr(seen, "MAX_OF_ALL", 10)
     files, notes = recorded(folder, capture, stored)
     assert files == {}
     assert notes == ("launch 5 is not kept as a case: larger than 64 MiB, 24 MB compressed",)

@@ -640,7 +640,7 @@ def _is_set_whole(stmt: c.Stmt, name: str, body: Sequence[c.Stmt]) -> bool:
 # through a pointer to its parts, before anything of it is read.
 
 
-_MOST = 256  # bytes of one variable
+_MAX = 256  # bytes of one variable
 
 
 @dataclass(frozen=True)
@@ -727,7 +727,7 @@ def _size_in_bytes(declare: c.Declare) -> int | None:
     for dim in declare.dims:
         count = int_value(dim)
         size = None if size is None or count is None else size * count
-    return size if size is not None and 0 < size <= _MOST else None
+    return size if size is not None and 0 < size <= _MAX else None
 
 
 def _is_written_first(body: Sequence[c.Stmt], scratch: TurnVariable) -> bool:

@@ -66,7 +66,7 @@ from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Cast, Declare, Evaluate, Expr, For, Name, Number, Stmt, Type
 from tunesmith.source.walk import declared_in, names_in, negate_condition, nodes_in, numbered_name
 
-_MOST_TURNS = 4096
+_MAX_TURNS = 4096
 # Goes through statements; gives back who is still there afterwards.
 Run = Callable[[Sequence[Stmt], tv.Threads], tv.Threads]
 
@@ -196,7 +196,7 @@ class LoopReader:
         """Turn by turn, with whatever threads are still in it."""
         self.run(init, active)
         self.team.depth += 1
-        for turn in range(_MOST_TURNS):
+        for turn in range(_MAX_TURNS):
             if condition is not None and not (first and turn == 0):
                 test = self.eval(condition, active)
                 groups = Groups.of(test, active, self.memory)
@@ -209,7 +209,7 @@ class LoopReader:
             if len(self.run(body, active)) != len(active):
                 raise self.refusal("threads leave from inside a loop")
             self.run([Evaluate(step) for step in steps], active)
-        raise self.refusal(f"a loop turns more than {_MOST_TURNS} times")
+        raise self.refusal(f"a loop turns more than {_MAX_TURNS} times")
 
     def element_loop(self, stmt: For, head: Head, strided: Strided, active: tv.Threads) -> None:
         if len({self.memory.team(t) for t in active}) * self.memory.lanes != len(active):

@@ -211,7 +211,7 @@ def explain_divergence(vec: Vec, active: Iterable[int]) -> str:
 
 
 _UNSET = Poison("it is not set in every thread")
-MOST_WORK = 600_000  # evaluations for one scenario
+MAX_WORK = 600_000  # evaluations for one scenario
 Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
 
 
@@ -368,7 +368,7 @@ class BlockMemory:
 
     def vector(self, active: Threads, fn: Callable[[int], Value]) -> Vec:
         self.work += len(active)
-        if self.work > MOST_WORK:
+        if self.work > MAX_WORK:
             raise self.refusal("playing through its threads takes too long")
         many: list[Value] = [_UNSET] * self.threads
         first: Value | None = None

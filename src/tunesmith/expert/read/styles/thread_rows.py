@@ -395,7 +395,7 @@ class _Rows:
 # memory, of which every team has its own.
 
 
-_MOST = 1024  # places of one thread's array
+_MAX = 1024  # places of one thread's array
 
 
 @dataclass(frozen=True)
@@ -515,7 +515,7 @@ class _KeptRows:
             done[at] = made
         for declare in arrays:
             if declare.name in names:
-                places = number_node(_MOST * _MOST)  # as many as there may be
+                places = number_node(_MAX * _MAX)  # as many as there may be
                 self.kept[declare.name] = replace(declare, dims=(places,), init=None, storage="shared")
         return tuple(stmt for stmt in done if stmt not in arrays or getattr(stmt, "name", "") not in names)
 
@@ -535,7 +535,7 @@ class _KeptRows:
             if head.start != number_node(0) or head.step != number_node(1) or turns is None:
                 return None
             each, first = self._element(loop.body, index, names) or (None, None)
-            return TurnCount(each, first, None, turns) if 0 < turns <= _MOST else None
+            return TurnCount(each, first, None, turns) if 0 < turns <= _MAX else None
         bounds = bounds_in(loop.condition, lambda expr: index in walk.names_in(expr))
         if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
             return None
@@ -632,7 +632,7 @@ def _said_as(array: str, name: c.Name, node: c.Expr) -> c.Expr:
 def _is_small_array(declare: c.Declare) -> bool:
     size = int_value(declare.dims[0]) if len(declare.dims) == 1 else None
     plain = not declare.storage and not declare.type.is_pointer and declare.init is None
-    return plain and size is not None and 0 < size <= _MOST
+    return plain and size is not None and 0 < size <= _MAX
 
 
 def _zero_based_index(loop: c.For) -> str | None:

@@ -84,7 +84,7 @@ class Symbols(str):
 ONE = Symbols.of(())
 Sum = dict[Symbols, int]  # how often each product of symbols is added
 
-MOST_TURNS = 1 << 16  # of all threads together
+MAX_TURNS = 1 << 16  # of all threads together
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def turns_of(loops: Sequence[c.For], tests: Sequence[c.Expr], threads: Sequence[
             if ends[0] is None or ends[1] is None or not ends[2] or ends[2] < 0:
                 raise OutOfReach.at(loop.line, f"how far '{head.index}' counts has no number in a block")
             longer += [{**numbers, head.index: value} for value in range(ends[0], ends[1], ends[2])]
-            if len(longer) > MOST_TURNS:
-                raise OutOfReach.at(loop.line, f"more than {MOST_TURNS} turns of a block's threads")
+            if len(longer) > MAX_TURNS:
+                raise OutOfReach.at(loop.line, f"more than {MAX_TURNS} turns of a block's threads")
         current = longer
     return [numbers for numbers in current if all(_evaluate_test(test, numbers) for test in tests)]
 

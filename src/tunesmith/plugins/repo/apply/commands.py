@@ -25,7 +25,7 @@ from tunesmith.session.result import Run
 _POLL = 0.5  # seconds
 _PATIENCE = 5.0  # seconds a command has to end when it is asked to
 _TAIL = 4000  # bytes that are looked at for people
-MOST_OUTPUT = 64 << 20
+MAX_OUTPUT = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CommandEnd:
     @property
     def output(self) -> str:
         with open(self.log, "rb") as file:
-            return file.read(MOST_OUTPUT).decode(errors="replace")
+            return file.read(MAX_OUTPUT).decode(errors="replace")
 
     @property
     def fault(self) -> str:
@@ -124,7 +124,7 @@ _FLAGS = (
 _LINKED = ("-nodefaultlibs", "-Wl,-z,defs", "-ldl", "-lpthread", "-lc", "-lgcc")
 _COMPILERS = ("c++", "g++", "clang++")
 _MARK = b"SWAP0001"
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def counts_in(folder: Path) -> SwapCounts:
     form = struct.Struct(f"<8sQ{len(names)}Q")
     sums = [0] * len(names)
     processes = 0
-    for path in sorted(folder.glob("*.counts"))[:_MOST_FILES]:
+    for path in sorted(folder.glob("*.counts"))[:_MAX_FILES]:
         data = path.read_bytes()
         if len(data) < form.size or not data.startswith(_MARK):
             continue

@@ -28,7 +28,7 @@ from tunesmith.plugins.repo.extract.tree import Includes, Repository
 from tunesmith.problem.problem import Origin, Problem
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+[\"<]([^\">\n]+)[\">]", re.MULTILINE)
-_MOST_HEADERS = 500
+_MAX_HEADERS = 500
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _collect_headers(repository: Path, path: str, text: str, folders: Sequence[s
     seen = {path}
     waiting = [(path, text)]
     by_ends: Includes | None = None
-    while waiting and len(seen) < _MOST_HEADERS:
+    while waiting and len(seen) < _MAX_HEADERS:
         here, words = waiting.pop()
         for name in _INCLUDE.findall(words):
             ways = [posixpath.join(base, name) for base in (posixpath.dirname(here), *folders, "")]

@@ -309,9 +309,9 @@ _READERS: Mapping[int, Callable[[RawTrace, bytes], None]] = {
 # -- What processes wrote, put together to one `Capture`.
 
 
-MOST_ORDER = 20_000
-MOST_SUCCESSIONS = 20_000
-MOST_STREAM = 63  # the number of all streams for which there was none left
+MAX_ORDER = 20_000
+MAX_SUCCESSIONS = 20_000
+MAX_STREAM = 63  # the number of all streams for which there was none left
 LONGEST_NAME = 16_000  # characters
 NANO = 1e-9
 
@@ -372,7 +372,7 @@ def assemble_capture(
     kernels = [_gathered_kernel(key[0], names.get(key[0], key[0]), one) for key, one in gathered.items()]
     kernels.sort(key=lambda kernel: (-kernel.seconds, -kernel.count, kernel.name))
     longest = max(traces, key=lambda trace: len(trace.order), default=None)
-    order = [numbers[longest.name, klass] for klass, _ in longest.order[:MOST_ORDER]] if longest else []
+    order = [numbers[longest.name, klass] for klass, _ in longest.order[:MAX_ORDER]] if longest else []
     used = {one.image.image.digest for one in gathered.values() if one.image}
     images = {found.image.digest: found.image for found in files.images.values()}
     processes = tuple(_captured_process(trace) for trace in traces)
@@ -450,7 +450,7 @@ def _captured_launch(
         shared=klass.shared,
         cluster=klass.cluster,
         device=klass.device,
-        streams=tuple(bit for bit in range(MOST_STREAM + 1) if klass.streams >> bit & 1),
+        streams=tuple(bit for bit in range(MAX_STREAM + 1) if klass.streams >> bit & 1),
         count=klass.count,
         timed=klass.timed,
         seconds=klass.ns * NANO,
@@ -565,7 +565,7 @@ def _count_successions(
             if last[stream] >= 0:
                 pairs[last[stream], number] += 1
             last[stream] = number
-    common = pairs.most_common(MOST_SUCCESSIONS)
+    common = pairs.most_common(MAX_SUCCESSIONS)
     return tuple(Succession(before, after, times) for (before, after), times in common)
 
 
@@ -697,7 +697,7 @@ def _load_demangler() -> tuple[ctypes._NamedFuncPointer, ctypes._NamedFuncPointe
 
 
 _FILE = re.compile(r"(?P<trace>\d+(?:-\d+)?)-(?P<what>image|kept)-(?P<number>\d+)\.bin")
-_MOST_SOURCES = 16
+_MAX_SOURCES = 16
 _COUNTERS = 256  # bytes, more than a trace's header has
 # Headers that every module includes.
 _OF_CUDA = re.compile(r"(?:^|/)(?:cuda|crt|cooperative_groups|sm_\d|device_|vector_|texture|surface|math_)")
@@ -805,7 +805,7 @@ def found_image(data: bytes, digest: str, names: Iterable[bytes]) -> FoundImage 
 def sources_of(cubin: Cubin) -> tuple[str, ...]:
     """Files that its line tables name, without CUDA's own headers."""
     named = [name for name in cubin.source_names() if not _OF_CUDA.search(name)]
-    return tuple(sorted(named, key=lambda name: not name.endswith((".cu", ".py")))[:_MOST_SOURCES])
+    return tuple(sorted(named, key=lambda name: not name.endswith((".cu", ".py")))[:_MAX_SOURCES])
 
 
 def folders_made(folder: Path) -> None:

@@ -278,7 +278,7 @@ def _flatten_structs(
 # -- All kernels that one call launches, as one problem: each is extracted, and the drafts are put together.
 
 
-MOST_LAUNCHES = 8
+MAX_LAUNCHES = 8
 SeenOf = Callable[[str], CapturedKernel | None]
 
 
@@ -322,7 +322,7 @@ def _of_call(tree: SourceTree, wish: ExtractionWish, main: HostLaunch) -> list[H
         on_way = way[: len(one.site.conditions)] == one.site.conditions or one.site.conditions == way
         if same and (on_way or one.site.line == main.site.line):
             listed.setdefault(one.site.kernel, one)
-    return list(listed.values())[:MOST_LAUNCHES]
+    return list(listed.values())[:MAX_LAUNCHES]
 
 
 def _combine_parts(
@@ -404,7 +404,7 @@ def followed_by(capture: Capture, kernel: CapturedKernel) -> list[str]:
     owners = {launch.number: one for one in capture.kernels for launch in one.launches}
     found: list[str] = []
     at = kernel
-    for _ in range(MOST_LAUNCHES):
+    for _ in range(MAX_LAUNCHES):
         numbers = {launch.number for launch in at.launches}
         after = [s for s in capture.successions if s.before in numbers and s.after in owners]
         others = {owners[s.after].name: owners[s.after] for s in after}

@@ -24,7 +24,7 @@ from tunesmith.run.events import LanguageModel, Message, NoReply, Pending, Reque
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
 
 ATTEMPTS = 3
-_MOST_CODE = 60_000  # characters of the kernel's file that are told
+_MAX_CODE = 60_000  # characters of the kernel's file that are told
 _LONGEST = 300  # characters of a value
 _MARKED = re.compile(r'"([^"\n]*FILL[^"\n]*)"')
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
@@ -191,7 +191,7 @@ def _fill_prompt(files: Mapping[str, str], places: Sequence[OpenPlace]) -> str:
     return "\n\n".join([
         "Places without a value:\n" + listed,
         "The draft, problem.toml:\n```toml\n" + files[PROBLEM_FILE] + "```",
-        "The kernel's file:\n```cuda\n" + truncate_text(kernel, _MOST_CODE) + "\n```",
+        "The kernel's file:\n```cuda\n" + truncate_text(kernel, _MAX_CODE) + "\n```",
     ])  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from tunesmith.plugins.repo.extract.slice import KernelSlice
 from tunesmith.problem.problem import TYPES
 from tunesmith.source.lex import Token, lex, split_at
 
-MOST_FIELDS = 96
+MAX_FIELDS = 96
 _POINTER = 8  # bytes
 _ACCESSOR = re.compile(r"(?:\w+::)*(?:Generic)?PackedTensorAccessor(32|64)?<(.*)>")
 _IDLE = frozenset({"__restrict__", "__restrict", "restrict", "volatile", "mutable", "struct", "typename"})
@@ -88,8 +88,8 @@ def fields_of(type_: str, find: Find) -> tuple[StructField, ...]:
     if accessor is not None:
         return tuple(_accessor_fields(*accessor))
     found = _type_layout(type_, find, _DEPTH).fields
-    if len(found) > MOST_FIELDS:
-        raise NoFields(f"{type_} has {len(found)} fields, at most {MOST_FIELDS} are taken apart")
+    if len(found) > MAX_FIELDS:
+        raise NoFields(f"{type_} has {len(found)} fields, at most {MAX_FIELDS} are taken apart")
     return found
 
 
@@ -175,8 +175,8 @@ def _record_layout(item: FileItem, arguments: Sequence[str], find: Find, depth: 
                 path = f".{name}{index}{inner.path}"
                 fields.append(replace(inner, path=path, offset=at + inner.offset))
             at += one.size
-            if len(fields) > MOST_FIELDS:
-                raise NoFields(f"{item.name} has more than {MOST_FIELDS} fields")
+            if len(fields) > MAX_FIELDS:
+                raise NoFields(f"{item.name} has more than {MAX_FIELDS} fields")
     return _StructLayout(tuple(fields), max(-(-at // widest) * widest, 1), widest)
 
 

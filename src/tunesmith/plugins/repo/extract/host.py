@@ -34,14 +34,14 @@ from tunesmith.plugins.repo.extract.tree import (
 )
 from tunesmith.problem.problem import TYPES
 from tunesmith.source.lex import Token, find_parse_obstacle, lay_out_tokens, lex
-from tunesmith.source.macros import MOST_TOKENS, Expansion, Macro, read_macro
+from tunesmith.source.macros import MAX_TOKENS, Expansion, Macro, read_macro
 from tunesmith.source.reader.grammar import syntax_tree
 from tunesmith.source.reader.templates import kernel_definitions, launched_scope, scopes_at
 from tunesmith.source.text import first_word
 from tunesmith.source.tree import Unreadable
 from tunesmith.space.expr import Undefined, is_name, parse_expr
 
-_MOST_FILES = 12
+_MAX_FILES = 12
 _FUNCTION = re.compile(r"&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)\s*(?:<(.*)>)?")
 _ALIAS = re.compile(r"^using\s+(\w+)\s*=\s*([\w:]+)\s*;", re.MULTILINE)
 _TYPEDEF = re.compile(r"^typedef\s+([\w:]+)\s+(\w+)\s*;", re.MULTILINE)
@@ -50,7 +50,7 @@ _POINTER = re.compile(
 )
 _HEAD = re.compile(r"\b([A-Za-z_]\w*)\s*\([^{};]*?\)\s*(?:const\s*)?\{")
 _NO_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch"})
-_MOST_MACROS = 200
+_MAX_MACROS = 200
 _LONGEST_CALL = 400  # tokens of what a macro is handed
 _NEVER = frozenset({"false", "!(true)", "0", "!(1)"})  # a macro's own argument has decided
 
@@ -133,7 +133,7 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
             named.append(path)
     folder = found.item.path.rpartition("/")[0]
     named.sort(key=lambda path: (not path.startswith(folder), path))
-    return [found.item.path, *named[:_MOST_FILES]]
+    return [found.item.path, *named[:_MAX_FILES]]
 
 
 def defines_kernel(text: str, name: str) -> bool:
@@ -196,7 +196,7 @@ def _written_out(tokens: Sequence[Token], macros: dict[str, Macro]) -> Iterator[
         launching = _launching_macros(macros)
         launching |= _dispatching_macros(waiting, launching, macros)
         if any(token.text in launching for token in waiting):
-            return Expansion(launching, MOST_TOKENS).expand(waiting, frozenset(), 0)
+            return Expansion(launching, MAX_TOKENS).expand(waiting, frozenset(), 0)
         return waiting
 
     for token in tokens:
@@ -247,7 +247,7 @@ def _macro_closure(name: str, macros: Mapping[str, Macro]) -> dict[str, Macro]:
     """A macro and those that it calls."""
     found: dict[str, Macro] = {}
     waiting = [name]
-    while waiting and len(found) < _MOST_MACROS:
+    while waiting and len(found) < _MAX_MACROS:
         word = waiting.pop(0)
         if word in macros and word not in found:
             found[word] = macros[word]

@@ -10,7 +10,7 @@ from typing import Literal
 
 from tunesmith.plugins.repo.extract.tree import ReadFile, directive_end
 from tunesmith.source.lex import Token, lay_out_tokens, lex, split_at
-from tunesmith.source.macros import MOST_TOKENS, Expansion, Macro, read_macro
+from tunesmith.source.macros import MAX_TOKENS, Expansion, Macro, read_macro
 from tunesmith.source.text import first_word
 from tunesmith.source.tree import Unreadable
 
@@ -351,7 +351,7 @@ class _Splitter:
         after = self._tokens[end].text if end < len(self._tokens) else ""
         if macro is not None and macro.parameters is not None:
             try:
-                tokens = Expansion(self._macros, MOST_TOKENS).expand(
+                tokens = Expansion(self._macros, MAX_TOKENS).expand(
                     list(self._tokens[at:end]), frozenset(), 0
                 )
             except Unreadable:

@@ -29,8 +29,8 @@ from tunesmith.plugins.repo.capture.records import (
 from tunesmith.plugins.repo.capture.trace import function_name
 from tunesmith.plugins.repo.extract.items import past_bracket, split_text
 from tunesmith.problem.problem import (
-    MOST_BYTES,
-    MOST_TEXT,
+    MAX_BYTES,
+    MAX_TEXT,
     TYPES,
     Argument,
     Problem,
@@ -43,7 +43,7 @@ from tunesmith.space.expr import Expr, RealExpr, Undefined, parse_expr
 # `rows * d`, `rows * (d // 2)`, `ceildiv(n, 256)`: candidates are tried in their order.
 _FACTORS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _BLOCKS = (256, 128, 512, 1024, 64, 32, 16, 8, 4, 2)
-_MOST_NAMES = 8
+_MAX_NAMES = 8
 Column = Sequence[int]  # a number for each launch that was seen
 
 
@@ -82,7 +82,7 @@ def fit_extent(limits: Column, sizes: Mapping[str, Column], grain: int = 1) -> s
 
 def _candidate_expressions(sizes: Mapping[str, Column]) -> Iterator[str]:
     """The simplest first; of two that are alike the one whose sizes change."""
-    names = sorted(sizes, key=lambda name: len(set(sizes[name])) == 1)[:_MOST_NAMES]
+    names = sorted(sizes, key=lambda name: len(set(sizes[name])) == 1)[:_MAX_NAMES]
     pairs, triples = list(combinations(names, 2)), list(combinations(names, 3))
     yield from names
     yield from (f"{a} * {b}" for a, b in pairs)
@@ -258,7 +258,7 @@ def _written_there(
 _CAST = re.compile(r"\((?:unsigned )?(?:int|long|short|char|long long|unsigned)\)\s*(-?\d+)")
 _FLAG = re.compile(r"\(bool\)\s*([01])")
 _GRAIN = 512  # bytes to which PyTorch's allocator rounds up
-_MOST_WORKLOADS = 8
+_MAX_WORKLOADS = 8
 _AXIS_NAMES = ("rows", "count_y", "count_z")
 
 
@@ -529,15 +529,15 @@ class _SeenReader:
         for at, launch in enumerate(self._launches):
             groups.setdefault(self._sizes_at(at), []).append(launch)
         ordered = sorted(groups.items(), key=lambda pair: -sum(launch.seconds for launch in pair[1]))
-        if len(ordered) > _MOST_WORKLOADS:
+        if len(ordered) > _MAX_WORKLOADS:
             self._notes.append(
-                f"{len(ordered)} sizes were seen: the {_MOST_WORKLOADS} that took longest are taken"
+                f"{len(ordered)} sizes were seen: the {_MAX_WORKLOADS} that took longest are taken"
             )
-        for number, (sizes, launches) in enumerate(ordered[:_MOST_WORKLOADS], 1):
+        for number, (sizes, launches) in enumerate(ordered[:_MAX_WORKLOADS], 1):
             seconds = sum(launch.seconds for launch in launches)
             count = sum(launch.count for launch in launches)
             share = seconds / total
-            weight = max(round(share * min(len(ordered), _MOST_WORKLOADS), 4), 0.001)
+            weight = max(round(share * min(len(ordered), _MAX_WORKLOADS), 4), 0.001)
             about = f"{count} launches, {100 * share:.0f} % of its time" if seconds else f"{count} launches"
             yield KnownWorkload(f"seen_{number}", sizes, weight if seconds else 1.0, about)
 
@@ -569,7 +569,7 @@ def _shortest_number(value: float, element: str) -> str:
 # -- Which captured kernel is meant; and where it cannot be extracted, why, and what can still be had.
 
 
-_MOST_LISTED = 6
+_MAX_LISTED = 6
 _LONGEST_NAME = 80
 _WITHOUT_SOURCE = {
     KernelKind.VENDOR: "it belongs to a vendor's library, whose source nobody has",
@@ -631,7 +631,7 @@ def _unknown_kernel_error(kernels: Sequence[CapturedKernel], plain: str) -> BadI
 
 def _list_names(names: Iterable[str]) -> str:
     listed = list(dict.fromkeys(truncate_text(flatten_text(name), _LONGEST_NAME) for name in names))
-    return ", ".join(listed[:_MOST_LISTED]) + (", ..." if len(listed) > _MOST_LISTED else "")
+    return ", ".join(listed[:_MAX_LISTED]) + (", ..." if len(listed) > _MAX_LISTED else "")
 
 
 def without_source(kernel: CapturedKernel, missing: BadInput) -> BadInput:
@@ -653,8 +653,8 @@ def without_source(kernel: CapturedKernel, missing: BadInput) -> BadInput:
 # -- Captured launches kept as cases of a problem that has no reference: what they read, what they left.
 
 
-MOST_KEPT = 3  # cases
-MOST_OF_ALL = 2 * MOST_TEXT  # characters of their files
+MAX_KEPT = 3  # cases
+MAX_OF_ALL = 2 * MAX_TEXT  # characters of their files
 
 
 def recorded_files(
@@ -669,14 +669,14 @@ def recorded_files(
     for one in sorted(kept, key=lambda one: sum(r.size for r in one.ranges)):
         try:
             known = _known_sizes(problem, sizes.get(one.launch, {}))
-            if known in taken or len(files) == MOST_KEPT:
+            if known in taken or len(files) == MAX_KEPT:
                 continue
             text = _case_text(problem, one, dict(known), array)
         except NotCompared as why:
             notes.append(f"launch {one.launch} is not kept as a case: {why}")
             continue
-        if text is None or sum(map(len, files.values())) + len(text) > MOST_OF_ALL:
-            limit = f"{MOST_BYTES >> 20} MiB, {MOST_TEXT // 1_000_000} MB compressed"
+        if text is None or sum(map(len, files.values())) + len(text) > MAX_OF_ALL:
+            limit = f"{MAX_BYTES >> 20} MiB, {MAX_TEXT // 1_000_000} MB compressed"
             notes.append(f"launch {one.launch} is not kept as a case: larger than {limit}")
             continue
         taken.add(known)
@@ -743,8 +743,8 @@ def _array_contents(
     except Undefined as error:
         raise NotCompared(f"{argument.name} has no shape there: {error}") from error
     element = argument.element
-    if math.prod(shape) * element.bytes > MOST_BYTES:
-        raise NotCompared(f"{argument.name} has more than {MOST_BYTES >> 20} MiB")
+    if math.prod(shape) * element.bytes > MAX_BYTES:
+        raise NotCompared(f"{argument.name} has more than {MAX_BYTES >> 20} MiB")
     extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     data = array(digest)[memory.offset - found.start :]
     if element.packed > 1 or len(data) < extent * element.bytes:

@@ -418,8 +418,8 @@ _UNMARKED = re.compile(
     r"without execution space annotations|calling a (?:constexpr )?__host__ function|relaxed-constexpr"
 )
 _ERROR = re.compile(r"^kernel\.cu\((\d+)\): error", re.MULTILINE)
-_MOST_ROUNDS = 12
-_MOST_TRIES = 120
+_MAX_ROUNDS = 12
+_MAX_TRIES = 120
 
 
 @dataclass(frozen=True)
@@ -458,7 +458,7 @@ def compiled_slice(
     more: dict[int, FileItem] = {}
     added: list[str] = []
     dropped: set[int] = set()
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         found = slicer.slice(kernel, words, more.values(), dropped)
         attempt = build(found, flags)
         if attempt.ok:
@@ -522,7 +522,7 @@ def trim_slice(
     gone: set[int] = set(fitted.dropped)
     best, tries = first, 0
     waiting = [doubtful] if doubtful else []
-    while waiting and tries < _MOST_TRIES and goes_on():
+    while waiting and tries < _MAX_TRIES and goes_on():
         part = waiting.pop(0)
         tried = gone | {item.order for item in part}
         tries += 1
@@ -578,7 +578,7 @@ def slice_builders(entry: str, defines: tuple[tuple[str, str], ...]) -> Iterator
         missing = toolchain.none_here if toolchain else "there is no CUDA compiler here"
         raise DeviceMissing(missing, hint=toolchain.how_to_install("") if toolchain else None)
     with machine.temporary_scratch() as scratch, ExitStack() as until:
-        place = machine.Workplace("cuda", scratch)
+        place = machine.WorkerSite("cuda", scratch)
         device = machine.choose_device(machine.find_local_devices(place), None)
         made = []
         for name, _ in known:

@@ -13,14 +13,14 @@ from typing import Protocol
 
 from tunesmith.base.errors import BadInput
 from tunesmith.source.lex import Token, lex
-from tunesmith.source.macros import MOST_TOKENS, ConditionReader, Expansion, Macro, read_macro
+from tunesmith.source.macros import MAX_TOKENS, ConditionReader, Expansion, Macro, read_macro
 from tunesmith.source.preprocess import decided_defined
 from tunesmith.source.text import MAX_TEXT, blank_text, first_word
 from tunesmith.source.tree import Unreadable
 
 SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cc", ".cpp", ".inc", ".hip", ".hh")
-_MOST_FILES = 50_000
-_MOST_BYTES = 4 << 20  # of one file: longer ones are data
+_MAX_FILES = 50_000
+_MAX_BYTES = 4 << 20  # of one file: longer ones are data
 _LEFT_OUT = frozenset({"node_modules", "__pycache__", "build", "dist"})
 
 
@@ -49,7 +49,7 @@ class Repository:
         if path not in self._texts:
             place = self.root / path
             try:
-                data = place.read_bytes() if place.stat().st_size <= _MOST_BYTES else b""
+                data = place.read_bytes() if place.stat().st_size <= _MAX_BYTES else b""
             except OSError as error:
                 raise BadInput(f"cannot be read: {error.strerror}", where=str(place)) from error
             self._texts[path] = data.decode("utf-8", "replace").replace("\r\n", "\n")
@@ -63,8 +63,8 @@ class Repository:
                 place = Path(folder, name)
                 if name.endswith(SUFFIXES) and not place.is_symlink():
                     count += 1
-                    if count > _MOST_FILES:
-                        fault = f"it has more than {_MOST_FILES:,} source files"
+                    if count > _MAX_FILES:
+                        fault = f"it has more than {_MAX_FILES:,} source files"
                         raise BadInput(fault, where=str(self.root), hint="give a folder inside of it")
                     yield place.relative_to(self.root).as_posix()
 
@@ -155,7 +155,7 @@ class Includes:
 
 # A file and what it includes, as device code sees it: conditions decided, what is off blank, macros left.
 # What no flag settles (`#if __CUDA_ARCH__ >= 800` decides otherwise on another device) stays as it is.
-MOST_FILES = 2000
+MAX_FILES = 2000
 _SETTLED = {
     "__CUDACC__": "1", "__cplusplus": "201703L", "CUDA_VERSION": "13000", "CUDART_VERSION": "13000",
     "CUB_VERSION": "300000", "THRUST_VERSION": "300000", "CCCL_VERSION": "3000000",
@@ -235,8 +235,8 @@ class _SourceReader:
     def read_file(self, path: str) -> None:
         if path in self._seen:
             return
-        if len(self._seen) >= MOST_FILES:
-            raise Unreadable(f"{path}: more than {MOST_FILES} files are included")
+        if len(self._seen) >= MAX_FILES:
+            raise Unreadable(f"{path}: more than {MAX_FILES} files are included")
         self._seen.add(path)
         text = self.tree.read(path).replace("\r\n", "\n")
         if len(text) > MAX_TEXT:
@@ -323,7 +323,7 @@ class _SourceReader:
                     macros[name] = given
             try:
                 tokens = decided_defined(lex(asked), macros)
-                expanded = Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
+                expanded = Expansion(macros, MAX_TOKENS).expand(tokens, frozenset(), 0)
                 found.add(ConditionReader(expanded).value() != 0)
             except Unreadable:
                 return None if "__has_include" not in asked else False
