@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import shlex
+import tokenize
 from collections.abc import Iterator
 from dataclasses import fields
 from itertools import chain
@@ -31,7 +34,10 @@ _SPAN = re.compile(r"`([^`\n]+)`")
 _MODULE = re.compile(r"python -m ((?:benchmarks|scripts|tests)(?:\.\w+)*)")
 _OPTION = re.compile(r"(?<![\w=:/.-])--?[A-Za-z][\w-]*")
 _PATH = re.compile(r"(?:\.ci|benchmarks|docs|examples|scripts|skills|src|tests)/[\w./*-]+")
-_SOURCE_PATH = re.compile(r"((?:[a-z_]+/)+[a-z_]+(?:\.py)?)(?:\.[A-Za-z_]+)?")
+_SOURCE_PATH = re.compile(r"((?:[a-z_]+/)+(?:[a-z_]+(?:\.py)?)?)(?:\.[A-Za-z_]+)?")
+_MODULE_PATH = re.compile(r"[a-z_]+(?:/\w+)+(?:\.\w+)?/?")
+_DOTTED = re.compile(r"[a-z_]+(?:\.\w+)+")
+_FILE = re.compile(r".*\.(?:json|md|toml|pyi|cuh|h|c|cl|txt)")
 
 
 def read(page: Path) -> str:
@@ -194,8 +200,80 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     assert [span for span in spans if not is_there(span, packages)] == []
 
 
+def texts_of(module: Path) -> Iterator[str]:
+    """Its docstrings, and its comments: those of neighbouring lines as one."""
+    source = read(module)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield " ".join((ast.get_docstring(node) or "").split())
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {
+        token.start[0]: token.string.strip("# ") for token in tokens if token.type == tokenize.COMMENT
+    }
+    yield " ".join(text if line - 1 in comments else f"\n{text}" for line, text in comments.items())
+
+
+def is_defined(start: Path, names: list[str]) -> bool:
+    """Whether a folder or a module has what the names lead to: modules, and in the last one a definition."""
+    while names and (start / names[0]).is_dir():
+        start, names = start / names[0], names[1:]
+    if names and (start / f"{names[0]}.py").is_file():
+        start, names = start / f"{names[0]}.py", names[1:]
+    file = start if start.is_file() else start / "__init__.py"
+    name = names[0] if names else ""
+    lines = rf"(?:class|def) {name}\b|^\s*{name}\b *[:=,]|import .*\b{name}\b"
+    return not names or re.search(lines, read(file), re.MULTILINE) is not None
+
+
+def is_known_there(span: str, module: Path) -> bool:
+    """Whether what looks like a module, or a name in one, is there, seen from the module."""
+    folders = [folder for folder in module.parents if folder.is_relative_to(SOURCE)]
+    if _MODULE_PATH.fullmatch(span) and not _FILE.fullmatch(span):
+        *path, last = span.strip("/").removesuffix(".py").split("/")
+        names = [*path, *last.split(".")]
+        around = [*folders, ROOT]
+        return any((each / names[0]).is_dir() and is_defined(each, names) for each in around)
+    if _DOTTED.fullmatch(span) and not _FILE.fullmatch(span):
+        names = span.split(".")
+        beside = {SOURCE / names[0], module.parent / names[0]} | imported_as(names[0], module)
+        starts = [path for path in beside if path.is_dir() or path.with_suffix(".py").is_file()]
+        return not starts or any(is_defined(path.parent, names) for path in starts)
+    return True
+
+
+def imported_as(name: str, module: Path) -> set[Path]:
+    froms = re.findall(rf"^from tunesmith\.([\w.]+) import .*\b{name}\b", read(module), re.MULTILINE)
+    return {SOURCE.joinpath(*package.split("."), name) for package in froms}
+
+
+def test_modules_that_the_source_names_are_there() -> None:
+    gone = [
+        f"{module.relative_to(SOURCE)}: {span}"
+        for module in sorted(SOURCE.rglob("*.py"))
+        for text in texts_of(module)
+        for span in _SPAN.findall(text)
+        if not is_known_there(span, module)
+    ]
+    assert gone == []
+
+
+def test_a_module_that_is_not_there_is_noticed() -> None:
+    module = SOURCE / "run" / "race.py"
+    for span in (
+        "lab/measure",
+        "run.outcome.Timing",
+        "run/library.Library",
+        "scores.overall_score",
+        "x.size",
+    ):
+        assert is_known_there(span, module), span
+    for span in ("lab/measured", "run.lessons", "scores.overall", "run/library.Shelf", "passes/vector"):
+        assert not is_known_there(span, module), span
+
+
 def test_a_file_that_is_not_there_is_noticed() -> None:
     assert is_there("run/loop.py", {"run"})
     assert not is_there("run/lop.py", {"run"})
+    assert not is_there("expert/passes/", {"expert"})
     assert not is_there("tests/nothing/test_here.py", set())
     assert is_there("tests/core/problem/test_hostile_*.py", set())

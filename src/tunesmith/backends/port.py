@@ -1,6 +1,10 @@
 """What a backend is: it builds kernels and opens a device that runs them; and what is said to one.
 
-What is known of one is its `BackendKind`, in its own folder, loaded when asked for; drivers on use.
+A new one needs a `BackendKind` with `name`, `languages` and `make`, all else having defaults; the `Backend`
+that `make` gives (`devices`, `build`, `open`); and the `Session` that `open` gives. Without graphs that is a
+`PlainSession`: `load`, `allocate`, `release`, `write`, `read`, `copy`, `run` and `seconds_of`. One on the
+simulated device is in `tests/toy_plugin`. A kind lies in its own folder and is loaded when asked for; drivers
+on use.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "fake": "tunesmith.backends.fake:KIND",
         "replay": "tunesmith.backends.replay:KIND",
     },
-    "exports": {  # a `Target` of `deliver.exports.artefact`, and its languages: reports name it and load none
+    "exports": {  # a `Target` of `deliver.artefact`, and its languages: reports name it and load none
         "torch": "tunesmith.plugins.exports.python_package:TORCH cuda",
         "cpp": "tunesmith.plugins.exports.cuda_cpp:CPP cuda",
         "cubin": "tunesmith.plugins.exports.cuda_cpp:CUBIN cuda",
@@ -87,7 +87,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     "stand_in": {  # a `DeviceStandIn` of `session.place`: checks kernels whose device is not here
         "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR"
     },
-    "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; in a folder it is a file
+    "libraries": {},  # opens a `Library` of `run.library`, by the scheme of its URL; in a folder it is a file
     "checks": {  # what `doctor` tries beside the core
         "capture": "tunesmith.plugins.repo.capture.capture:examine_capture"
     },

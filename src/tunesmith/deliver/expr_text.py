@@ -151,7 +151,7 @@ _PLAIN = re.compile(r"[ -~]")
 def c_function(name: str, expr: Expr, names: Mapping[str, str]) -> str:
     """A function with the value that our own evaluation gives; `names` says how each size is written.
 
-    What has no value sets `*undefined` and goes on with 0, as in `deliver.c_code`: the caller looks at the
+    What has no value sets `*undefined` and goes on with 0, as in `c_code`: the caller looks at the
     flag first. The sizes must lie within ±2**62.
     """
     writer = _PlainCWriter(names)

@@ -1,6 +1,7 @@
-"""Who wins: the general configuration and the best of each workload, by the race of the finalists.
+"""Who wins and what is claimed of it: the race of the finalists, and the speed-ups that its sittings certify.
 
-Long, because who wins, where it serves and what sittings agree on decide each other.
+The winners are the general configuration and the best of each workload. Long, because who wins, where it
+serves and what sittings agree on decide each other.
 """
 
 from __future__ import annotations

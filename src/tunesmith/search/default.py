@@ -2,7 +2,7 @@
 
 A few configurations far apart open the search. From then on a model of all outcomes is asked about a random
 part of the space and what is beside the best: neighbours and, after a while, what exchanges one size for
-another (`models.exchanges`). The largest expected improvement wins. What is in flight, or has just been
+another (`models.exchange_sizes`). The largest expected improvement wins. What is in flight, or has just been
 picked, is taken to turn out as expected, so that a batch does not crowd.
 
 Where there are earlier runs, half of the first picks and most of those after them follow what these foretell,

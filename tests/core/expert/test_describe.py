@@ -11,10 +11,11 @@ from scripts.describe_moves import table, up_to_date
 from tests.core.expert.moves.kernels import GPU
 from tests.core.expert.write.building import read
 from tests.core.expert.write.models import rmsnorm
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, Move
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, REMEDIES, Move
 from tunesmith.expert.moves.move import Context, define_move, extend_draft
 from tunesmith.expert.read.model import ParameterChoice, TemplateDraft
 from tunesmith.expert.write import render_draft
+from tunesmith.problem.default_rules import _ANSWERS, USUAL
 from tunesmith.problem.template import Remedy
 
 ROOT = Path(__file__).parents[3]
@@ -38,6 +39,44 @@ def test_a_move_says_what_it_does(move: object) -> None:
     assert move.remedies
     assert all(note for _, note in move.parameters)
     assert not any("|" in text for text in (move.about, move.needs, *dict(move.parameters).values()))
+
+
+# Of these the usual rules say nothing: what they are worth depends on the kernel, and the draft says it.
+UNUSUAL = {"TILE", "ACROSS", "PAD", "PDL", "KNOB"}
+IN_THE_DRAFT = "which values bring it depends on the kernel, so the move tells its draft"
+IS_THE_TEMPLATE = "the move has no parameter: a template has it for every configuration"
+BY_ANOTHER = "a parameter that always comes with it has the answer"
+FOR_PLANNERS = "a reason to try the move; of none of its values it is said that it brings it"
+NO_ANSWER = {
+    ("fills", Remedy.FEWER_LAUNCHES): IS_THE_TEMPLATE,
+    ("redundant", Remedy.ROW_IN_REGISTERS): IS_THE_TEMPLATE,
+    ("rows", Remedy.CHEAP_DIVISION): IS_THE_TEMPLATE,
+    ("rows", Remedy.HOIST_INVARIANTS): IS_THE_TEMPLATE,
+    ("lanes", Remedy.SHARE_SERIAL_WORK): IN_THE_DRAFT,
+    **{("tile", r): IN_THE_DRAFT for r in (Remedy.STAGE_IN_SHARED, Remedy.COALESCE, Remedy.PAD_SHARED)},
+    **{("knobs", remedy): IN_THE_DRAFT for remedy in REMEDIES["knobs"]},
+    ("tasks", Remedy.WARP_PER_ROW): BY_ANOTHER,
+    ("vector", Remedy.COALESCE): FOR_PLANNERS,
+    ("keep", Remedy.PAD_SHARED): FOR_PLANNERS,
+    ("fast", Remedy.FP32_LITERALS): FOR_PLANNERS,
+    ("overlap", Remedy.FEWER_LAUNCHES): FOR_PLANNERS,
+    ("bake", Remedy.UNROLL): FOR_PLANNERS,
+    ("block", Remedy.MORE_BLOCKS): FOR_PLANNERS,
+    ("restrict", Remedy.ITEMS_IN_FLIGHT): FOR_PLANNERS,
+}
+
+
+def test_the_usual_rules_know_every_parameter_and_remedy() -> None:
+    known = {name for move in (*MOVES, *LOCAL_MOVES) for name, _ in move.parameters}
+    assert known - USUAL.keys() == UNUSUAL
+    answered = {(remedy, name.lstrip("-")) for remedy, needs, _ in _ANSWERS for name in needs.split()}
+    without = {
+        (move.name, remedy)
+        for move in (*MOVES, *LOCAL_MOVES)
+        for remedy in move.remedies
+        if not any((remedy, name) in answered for name, _ in move.parameters)
+    }
+    assert without == NO_ANSWER.keys()
 
 
 @define_move("depth", needs="a GPU", turn="compiler", remedies=(Remedy.COMPILER_FLAGS,), DEPTH="how deep")

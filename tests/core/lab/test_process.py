@@ -70,7 +70,7 @@ LONG = 60.0  # for what should not take any time; the machine may be busy
 BUILT = b"""{"type":"Built","value":{"code_digest":"d","log":"",
  "resources":{"registers":1,"shared":0,"spills":0,"private":0}}}"""
 
-# The worker program with another bench in it: what it is sent comes back.
+# The worker program with another handler in it: what it is sent comes back.
 ECHO = """
 from tunesmith.lab.worker import main, requests
 from tunesmith.backends.messages import Done
@@ -79,7 +79,7 @@ class Echo:
     def handle(self, request, blobs):
         return Done(), tuple(blobs)
 
-requests.Bench = lambda backend: Echo()
+requests.RequestHandler = lambda backend: Echo()
 main.main()
 """
 

@@ -322,7 +322,7 @@ class _StandIn(StringIO):
         return getattr(self._stream, "encoding", None) or "utf-8"
 
 
-# A head as `text.table` takes it: names with | between them, a colon behind those of figures; the rows.
+# A head as `text.markdown_table` takes it: names with | between them, a colon behind those of figures; rows.
 TableContent = tuple[str, Sequence[Sequence[str]]]
 
 

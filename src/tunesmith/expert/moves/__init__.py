@@ -1,4 +1,4 @@
-"""The moves, a file each: what turns performance choices of a kernel into parameters of a template."""
+"""The moves, in files by subject: what turns choices of a kernel into parameters of a template."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """What a move is: one performance choice made a parameter, or a sentence that says why it cannot be.
 
-Each has a file of its own with everything that is known of it, and a place in the list of this package. It
-looks at the model and the contract, and where its precondition is proved adds a choice to the draft's
-schedule. What makes it worthwhile and which remedies it is follow from its parameter's name and what the move
-says of the kernel (`problem/default_rules`); only what holds for one kernel alone is a `prefer` or an
-answer of the
-draft. What a choice must fulfil to be legal the writer states beside the code that relies on it. A move never
-changes what is computed: the writer prints the choice, the search decides.
+Each is a function in the file of its subject, with a place in the list of this package. It looks at the model
+and the contract, and where its precondition is proved adds a choice to the draft's schedule. What makes it
+worthwhile and which remedies it is follow from its parameter's name and what the move says of the kernel
+(`problem/default_rules`); only what holds for one kernel alone is a `prefer` or an answer of the draft. What
+a choice must fulfil to be legal the writer states beside the code that relies on it. A move never changes
+what is computed: the writer prints the choice, the search decides.
 """
 
 from __future__ import annotations
