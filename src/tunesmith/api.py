@@ -406,7 +406,13 @@ def export(
 ) -> Exported:
     """What a run delivered, by default the newest, as `tunesmith export` writes it. Several runs of one
     problem, each on another kind of device, become one artefact."""
+    from tunesmith.deliver import target_named
     from tunesmith.session import result
 
     several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
-    return result.export_runs([load_run(one) for one in several], to, path_of(out))
+    try:
+        runs = [load_run(one) for one in several]
+    except BadInput:
+        target_named(to)  # a target that is not there is said first, without the languages of runs
+        raise
+    return result.export_runs(runs, to, path_of(out))

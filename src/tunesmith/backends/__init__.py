@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -26,13 +27,38 @@ languages.found_by(lambda: [language for kind in backend_kinds() for language in
 
 
 @cache
+def _kind_or_fault(name: str) -> BackendKind | BadInput:
+    try:
+        from tunesmith.backends.port import BackendKind  # which all of them load
+
+        return plugins.load_named("backends", name, BackendKind)
+    except BadInput as fault:
+        return fault
+
+
 def _load_kind(name: str) -> BackendKind:
-    found: BackendKind = plugins.load_plugin("backends", name)
+    found = _kind_or_fault(name)
+    if isinstance(found, BadInput):
+        raise found
     return found
 
 
+def _sound_kinds(names: Iterable[str]) -> Iterator[BackendKind]:
+    """Without those that cannot be used: one bad plugin does not end what others are asked for."""
+    for name in names:
+        found = _kind_or_fault(name)
+        if not isinstance(found, BadInput):
+            yield found
+
+
 def backend_kinds() -> tuple[BackendKind, ...]:
-    return tuple(map(_load_kind, plugins.plugin_names("backends")))
+    return tuple(_sound_kinds(plugins.plugin_names("backends")))
+
+
+def unusable_backends() -> list[tuple[str, BadInput]]:
+    """The names of installed ones that are no backends, and why."""
+    looks = [(name, _kind_or_fault(name)) for name in plugins.plugin_names("backends")]
+    return [(name, fault) for name, fault in looks if isinstance(fault, BadInput)]
 
 
 def find_backend_kind(spec: str) -> BackendKind:
@@ -56,7 +82,7 @@ def make_backend(spec: str) -> Backend:
 def kind_for(language: str) -> BackendKind | None:
     """The backend that runs a language unless another is named: the one of its own name, or the first."""
     first = [name for name in plugins.our_names("backends") if name == language]
-    found = map(_load_kind, chain(first, plugins.plugin_names("backends")))
+    found = _sound_kinds(chain(first, plugins.plugin_names("backends")))
     return next((k for k in found if not k.from_file and language in _kind_language_names(k)), None)
 
 

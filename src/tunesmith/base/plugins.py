@@ -12,12 +12,20 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tunesmith.base.errors import BadInput, bug_text
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Loaded = TypeVar("Loaded", bound=Named)
 
 # The order is that in which people are shown them; of backends the first that runs a language is its own.
 TABLE: Mapping[str, Mapping[str, str]] = {
@@ -134,7 +142,7 @@ def load_plugin(group: str, name: str) -> Any:
     """BadInput where it is known and not installed, or does not load."""
     target = TABLE[group].get(name)
     if target is None:
-        return _load_entry_point(_entry_points(group)[name])
+        return _load_entry_point(group, name)
     module, _, attribute = target.split()[0].partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -148,13 +156,32 @@ def load_plugin(group: str, name: str) -> Any:
         ) from error
 
 
-def _load_entry_point(found: EntryPoint) -> Any:
+def load_named(group: str, name: str, expected: type[Loaded]) -> Loaded:
+    """BadInput also where it is something else than `expected`, or calls itself otherwise."""
+    found: object = load_plugin(group, name)
+    if not isinstance(found, expected):
+        got = f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
+        raise _bad_plugin(group, name, f"must name a {expected.__name__}, and names {got}")
+    if found.name != name:
+        raise _bad_plugin(group, name, f"names a {expected.__name__} whose own name is {found.name!r}")
+    return found
+
+
+def _bad_plugin(group: str, name: str, fault: str) -> BadInput:
+    point = _entry_points(group).get(name)
+    target = point.value if point is not None else TABLE[group][name].split()[0]
+    package = "tunesmith" if point is None else point.dist.name if point.dist is not None else point.module
+    return BadInput(
+        f"{name!r} of the package {package} {fault} (entry point tunesmith.{group}: {target})",
+        hint=f"mend or update {package}, or uninstall it: pip uninstall {package}",
+    )
+
+
+def _load_entry_point(group: str, name: str) -> Any:
     try:
-        return found.load()
+        return _entry_points(group)[name].load()
     except Exception as error:  # whatever the package of somebody else does as it is loaded
-        package = found.dist.name if found.dist is not None else found.module
-        fault = f"{found.name!r} of the package {package} cannot be loaded: {bug_text(error)}"
-        raise BadInput(fault, hint=f"update {package}, or uninstall it") from error
+        raise _bad_plugin(group, name, f"cannot be loaded: {bug_text(error)}") from error
 
 
 def _plugin_of(module: str) -> str:

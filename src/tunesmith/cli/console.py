@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict, TypeVar, get_args, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from tunesmith.base import plugins
 from tunesmith.base.errors import BadInput, Interrupted, TunesmithError, bug_text
@@ -93,7 +94,20 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
             for name, default in {**defaults, "quiet": False, "verbose": False}.items()
         ]
     )
-    app.command()(run)
+    app.command(cls=CommandWithPlugins)(run)
+
+
+class CommandWithPlugins(TyperCommand):
+    """Its help names the plugins of a group in place of `{group}`: they are looked for when it is shown."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for option in self.params:
+            for group in ("backends", "exports"):
+                text = getattr(option, "help", None) or ""
+                if f"{{{group}}}" in text:
+                    names = ", ".join(plugins.plugin_names(group))
+                    option.help = text.replace(f"{{{group}}}", names)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
 @contextmanager
@@ -289,11 +303,10 @@ MOVES_HELP = "The expert's, told to models: usual (to planners of templates), al
 MOVE_SETS = _complete_names("tunesmith.run.config", "MOVES")
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
 
-_BACKENDS = ", ".join(plugins.our_names("backends"))
 Backend = Annotated[
     str | None,
     typer.Option(
-        help=f"{_BACKENDS} (a recording: NAME:FILE); by default the language's own.",
+        help="{backends} (a recording: NAME:FILE); by default the language's own.",
         autocompletion=lambda: list(plugins.plugin_names("backends")),
     ),
 ]

@@ -13,19 +13,41 @@ if TYPE_CHECKING:
 
 
 def names_for(language: str) -> list[str]:
-    """The targets that a kernel in this language can have; of an unknown one all."""
-    every = list(plugins.plugin_names("exports"))
-    return [name for name in every if language in _languages_of(name)] or every
+    """The targets that a kernel in this language can have; all where it is not known: empty."""
+    offered = {name: _languages_of(name) for name in plugins.plugin_names("exports")}
+    return [name for name, known in offered.items() if language in known or (known and not language)]
+
+
+def no_target_takes(language: str) -> str:
+    return f"no export takes {language} kernels"
 
 
 def _languages_of(name: str) -> Sequence[str]:
-    return plugins.plugin_words("exports", name).split() or target_named(name).languages
+    """None of one that cannot be used."""
+    found = plugins.plugin_words("exports", name).split() or _target_or_fault(name)
+    return () if isinstance(found, BadInput) else found if isinstance(found, list) else found.languages
+
+
+def _target_or_fault(name: str) -> Target | BadInput:
+    from tunesmith.deliver.artefact import Target
+
+    try:
+        return plugins.load_named("exports", name, Target)
+    except BadInput as fault:
+        return fault
 
 
 def target_named(name: str, language: str = "") -> Target:
     """`language`: of the run that is to be exported, where that is known."""
     if not plugins.is_known("exports", name):
-        fault = f"there is no export {name!r}" if name else "an export needs a target"
-        raise BadInput(fault, hint=f"name one of these with --to: {', '.join(names_for(language))}")
-    found: Target = plugins.load_plugin("exports", name)
+        faults = [f"there is no export {name!r}" if name else "an export needs a target"]
+        names = names_for(language)
+        strange = [one for one in plugins.plugin_names("exports") if not plugins.plugin_words("exports", one)]
+        looks = map(_target_or_fault, strange)
+        faults += [look.message for look in looks if isinstance(look, BadInput)]
+        hint = f"name one of these with --to: {', '.join(names)}" if names else no_target_takes(language)
+        raise BadInput("\n".join(faults), hint=hint)
+    found = _target_or_fault(name)
+    if isinstance(found, BadInput):
+        raise found
     return found

@@ -68,6 +68,8 @@ def doctor_findings() -> list[DoctorFinding]:
     findings.append(DoctorFinding("library", *library_status(resolve_config({}))))
     for kind in backends.backend_kinds():
         findings += kind.check(partial(_list_backend_devices, kind.name))
+    for name, fault in backends.unusable_backends():
+        findings.append(DoctorFinding(name, False, fault.message, fault.hint or ""))
     findings += [plugins.load_plugin("checks", name)() for name in plugins.plugin_names("checks")]
     for one in languages.known_languages():
         runs_it = backends.kind_for(one.name)
@@ -341,6 +343,8 @@ def find_devices(wanted: str | None) -> FoundDevices:
         looks = [machine.find_local_devices(WorkerSite(spec, scratch)) for spec in specs]
     found = tuple(device for here in looks for device in here.devices)
     troubles = tuple(here.trouble for here in looks if here.trouble)
+    if not wanted:
+        troubles += tuple(fault.message for _, fault in backends.unusable_backends())
     if wanted and not found:
         raise DeviceMissing("; ".join(troubles), hint=machine.DOCTOR)
     return FoundDevices(found, troubles)

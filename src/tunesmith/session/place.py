@@ -424,6 +424,9 @@ def ask_devices(place: WorkerSite) -> Devices:
     if isinstance(reply, Failed):
         raise DeviceMissing(reply.message, hint=DOCTOR)
     assert isinstance(reply, Devices)
+    if strange := next((d for d in reply.devices if d.backend != name), None):
+        fault = f"the {name} backend lists {strange.name} as a device of the backend {strange.backend!r}"
+        raise DeviceMissing(fault, hint=f"in the plugin of {name}: make its devices with backend={name!r}")
     return reply
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TextIO
 from tunesmith.base.errors import BadInput, DeviceMissing, WaitingForModel
 from tunesmith.base.files import write_whole
 from tunesmith.base.text import format_count
-from tunesmith.deliver import names_for, target_named
+from tunesmith.deliver import names_for, no_target_takes, target_named
 from tunesmith.deliver.artefact import DeviceResult, Target, one_artefact
 from tunesmith.deliver.certificate import DISPATCH
 from tunesmith.deliver.pages.page import (
@@ -347,7 +347,8 @@ def result_of(run: Run, target: Target) -> DeviceResult:
         others = ", ".join(names_for(dispatch.language))
         languages = " and ".join(target.languages)
         fault = f"the export {target.name} is for {languages}, this kernel is {dispatch.language}"
-        raise BadInput(fault, where=where, hint=f"name one of: {others}")
+        hint = f"name one of: {others}" if others else no_target_takes(dispatch.language)
+        raise BadInput(fault, where=where, hint=hint)
     if not dispatch.tuned:
         hint = "tune longer, with other sizes, or with a model; the report says what was tried"
         raise BadInput("this run found nothing better than the original", where=where, hint=hint)

@@ -13,11 +13,12 @@ import pytest
 import typer
 
 import tunesmith
-from tests.end_to_end.asking import quickly
+from tests.end_to_end.asking import quickly, refused
 from tests.running import FIXTURES, tunesmith_afresh
 from tests.toy_plugin.installed import install_toy
+from tunesmith import backends
 from tunesmith.base import plugins
-from tunesmith.base.errors import BadInput
+from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.cli.app import app
 from tunesmith.deliver import names_for, target_named
 from tunesmith.run.config import RunConfig
@@ -108,6 +109,89 @@ def test_nobody_takes_a_name_of_ours(toy_path: Path) -> None:
             plugins.load_plugin("backends", "odd")
     finally:
         plugins._found_on.cache_clear()
+
+
+BACKEND = """
+from dataclasses import replace
+from toy_plugin.backend import KIND, ToyBackend
+ALIKE = replace(KIND, name="alike", make=lambda _argument: ToyBackend())
+"""
+
+
+@pytest.fixture
+def bad_plugins(toy_path: Path) -> Iterator[None]:
+    """Beside the toy: mistakes that people make in their first plugin."""
+    (toy_path / "toy_plugin" / "bad.py").write_text(BACKEND)
+    points = toy_path / "toy_plugin-1.0.dist-info" / "entry_points.txt"
+    backend = "alike = toy_plugin.bad:ALIKE\nkindless = toy_plugin.backend:ToyBackend\n"
+    backend += "mine = toy_plugin.backend:KIND\nnowhere = toy_plugin.nowhere:KIND\n"
+    export = (
+        "bare = toy_plugin.export:write\nlost = toy_plugin.nowhere:TARGET\ntoy = toy_plugin.export:TARGET\n"
+    )
+    points.write_text(f"[tunesmith.backends]\n{backend}\n[tunesmith.exports]\n{export}")
+    plugins._found_on.cache_clear()
+    backends._kind_or_fault.cache_clear()
+    yield
+    plugins._found_on.cache_clear()
+    backends._kind_or_fault.cache_clear()
+
+
+KINDLESS = (
+    "'kindless' of the package toy-plugin must name a BackendKind, and names the class ToyBackend "
+    "(entry point tunesmith.backends: toy_plugin.backend:ToyBackend)"
+)
+MISTAKES = {
+    "kindless": KINDLESS,
+    "mine": "'mine' of the package toy-plugin names a BackendKind whose own name is 'toy'",
+    "nowhere": "'nowhere' of the package toy-plugin cannot be loaded: ModuleNotFoundError",
+    "alike": "the alike backend lists toy device as a device of the backend 'toy'",
+}
+
+
+@pytest.mark.usefixtures("bad_plugins")
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_backend_that_is_none_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    code = DeviceMissing.exit_code if name == "alike" else BadInput.exit_code
+    refused(quickly(tmp_path, "devices", "--backend", name), code, MISTAKES[name])
+
+
+@pytest.mark.usefixtures("bad_plugins")
+def test_bad_backends_end_nothing_for_others(tmp_path: Path) -> None:
+    ended = quickly(tmp_path, "devices", "--json")
+    assert ended.code == 0
+    assert "fake" in {device["backend"] for device in ended.json}
+    assert all(words in ended.err for words in MISTAKES.values())
+    assert backends.kind_for("fortran") is None
+    assert [name for name, _ in backends.unusable_backends()] == ["kindless", "mine", "nowhere"]
+
+
+@pytest.mark.usefixtures("bad_plugins")
+def test_bad_exports_are_refused_and_listed_in_words(tmp_path: Path) -> None:
+    bare = "'bare' of the package toy-plugin must name a Target, and names a function"
+    lost = "'lost' of the package toy-plugin cannot be loaded: ModuleNotFoundError"
+    with pytest.raises(BadInput, match=bare):
+        target_named("bare")
+    refused(quickly(tmp_path, "export", "--to", "nope"), BadInput.exit_code, "no export 'nope'", bare, lost)
+    assert names_for("toy") == ["toy"]
+    assert "bare" not in names_for("")
+
+
+def test_help_names_what_is_installed(toy_path: Path, tmp_path: Path) -> None:
+    for group, command in (("exports", "export"), ("backends", "devices")):
+        shown = " ".join(quickly(tmp_path, command, "--help").out.split())
+        assert f"{', '.join(plugins.our_names(group))}, toy" in shown
+
+
+@pytest.mark.parametrize("name", plugins.our_names("exports"))
+def test_the_table_has_the_languages_of_a_target(name: str) -> None:
+    assert tuple(plugins.plugin_words("exports", name).split()) == target_named(name).languages
+
+
+def test_nothing_is_offered_for_a_language_that_no_export_takes() -> None:
+    assert names_for("fortran") == []
+    with pytest.raises(BadInput, match="no export 'nope'") as caught:
+        target_named("nope", "fortran")
+    assert caught.value.hint == "no export takes fortran kernels"
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from tests.plugins.studies.test_calling import a_run, folder_with
 from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.plugins import our_names
-from tunesmith.deliver import names_for, target_named
+from tunesmith.deliver import target_named
 from tunesmith.deliver.artefact import DeviceResult
 from tunesmith.session.result import Run, export_runs
 
@@ -60,11 +60,6 @@ def test_without_a_target_those_of_the_runs_language_are_named(silu_run: Run, tm
         with pytest.raises(BadInput, match="an export needs a target") as caught:
             export_runs([run], "", tmp_path / "out")
         assert caught.value.hint == f"name one of these with --to: {left}"
-
-
-@pytest.mark.parametrize("name", our_names("exports"))
-def test_the_languages_of_a_target_are_known_before_it_is_loaded(name: str) -> None:
-    assert target_named(name).languages == tuple(n for n in ("cuda", "opencl") if name in names_for(n))
 
 
 def test_a_target_of_another_language_names_those_of_this_one(silu_run: Run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tunesmith.base.text import (
     ratio_text,
     truncate_text,
 )
-from tunesmith.deliver import names_for
+from tunesmith.deliver import names_for, no_target_takes
 from tunesmith.deliver.pages.plots import format_ratio
 from tunesmith.problem.plan import ExtraCase, show_sizes
 from tunesmith.run.budget import BudgetUse, strategy_words
@@ -215,6 +215,8 @@ def _next_facts(report: Report, folder: str, go_on: str) -> list[tuple[str, str]
         targets = names_for(report.language)
         listed = ", ".join([*targets[:TARGETS], *(["…"] if len(targets) > TARGETS else [])])
         forms = f"tunesmith export {place} --to TARGET{aside}: {listed}"
+        if report.winners and not targets:
+            found.append(("export", no_target_takes(report.language)))
         found.append(("next", forms if report.winners and targets else f"tunesmith verify {place}{aside}"))
     elif not report.finished and not report.live:
         found.append(("resume it with", go_on or f"tunesmith resume {place}{aside}"))

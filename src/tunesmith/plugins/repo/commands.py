@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from tunesmith.plugins.repo.capture.records import Capture, CapturedArgument, CapturedLaunch
     from tunesmith.plugins.repo.extract.extract import ExtractedFolder
 
-TARGETS = "torch, cpp, cubin, cupy, cuda.core, opencl, sglang, vllm, patch, kernel-tuner"
-
 
 def export(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(metavar="RUN", help="The run; by default the newest. Several: one for each device."),
     ] = None,
-    to: Annotated[str, typer.Option("--to", help=f"One of {TARGETS}.")] = "",
+    to: Annotated[str, typer.Option("--to", help="One of {exports}.")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder that is empty or new.")] = None,
     as_json: console.AsJson = False,
 ) -> None:
