@@ -249,6 +249,8 @@ def _remaining_budget(state: State) -> BudgetShare:
 
 @dataclass(frozen=True)
 class BudgetUse:
+    """What a run has used of one budget."""
+
     what: str  # rounds, evaluations, seconds, device_seconds, tokens or dollars
     used: float | None  # None: nobody says
     limit: float | None  # None: there is none

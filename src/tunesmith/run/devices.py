@@ -133,6 +133,8 @@ def held_down(state: State, device: str) -> float | None:
 
 @dataclass(frozen=True)
 class DeviceUse:
+    """What one of several devices did in a run."""
+
     name: str
     measured: int  # trials, the original's too
     slower: float | None  # times what the first takes for the original; None: not known
