@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 
-@cache
 def archive_of(group: str) -> Path:
     """Of a group of `tests.golden.shown`."""
     return Path(__file__).with_name(f"shown-{group}.tar.xz")
 
 
+@cache
 def read_archive(path: Path) -> Mapping[str, bytes]:
     """Empty where there is none yet."""
     if not path.exists():
