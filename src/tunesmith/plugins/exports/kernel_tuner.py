@@ -64,7 +64,7 @@ def can_run(name, p):
         shared = value(SHARED, v)
         if shared is None or not 0 <= shared <= MOST_SHARED:
             return False
-    return tuple(p[own] for own in PARAMETERS) not in FAILED[name]
+    return tuple(p[key] for key in PARAMETERS) not in FAILED[name]
 
 
 def restrictions_at(name, parameters, best=False):
@@ -89,8 +89,8 @@ def with_block_parameters(name, parameters):
     whose value the restrictions tie to the others."""
     found = dict(parameters)
     for axis, (used, side) in BLOCK_PARAMETERS.items():
-        combinations = itertools.product(*(parameters[own] for own in used))
-        each = (values_at(WORKLOADS[name], dict(zip(used, own))) for own in combinations)
+        combinations = itertools.product(*(parameters[key] for key in used))
+        each = (values_at(WORKLOADS[name], dict(zip(used, picked))) for picked in combinations)
         found[axis] = sorted({s for s in (value(side, v) for v in each) if s is not None and s > 0})
     return found
 
@@ -101,14 +101,14 @@ def with_block_parameters(name, parameters):
 class Array:
     """An array as the kernel sees it: its memory, and its elements in their shape."""
 
-    def __init__(self, own, v):
-        self.own = own
-        self.shape = tuple(max(0, int(f(v))) for f in own["shape"])
+    def __init__(self, argument, v):
+        self.argument = argument
+        self.shape = tuple(max(0, int(f(v))) for f in argument["shape"])
         dense = tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
-        self.strides = tuple(int(f(v)) for f in own["strides"]) or dense
+        self.strides = tuple(int(f(v)) for f in argument["strides"]) or dense
         reach = sum((n - 1) * s for n, s in zip(self.shape, self.strides))
         self.extent = 1 + reach if math.prod(self.shape) else 0
-        self.dtype = dtype_of(own["type"])
+        self.dtype = dtype_of(argument["type"])
 
     def empty(self):
         return np.zeros(max(1, self.extent), self.dtype)
@@ -121,14 +121,14 @@ class Array:
 
     def seen_in(self, memory):
         """The elements, by their own type, in memory that came back."""
-        own = np.ascontiguousarray(memory).reshape(-1).view(self.dtype)
-        return self.elements(own).copy().view(self.dtype)
+        flat = np.ascontiguousarray(memory).reshape(-1).view(self.dtype)
+        return self.elements(flat).copy().view(self.dtype)
 
     def drawn(self, rng):
-        kind, bounds, count = self.own["values"], self.own["range"], max(1, self.extent)
+        kind, bounds, count = self.argument["values"], self.argument["range"], max(1, self.extent)
         if kind in ("zeros", "ones"):
             return np.full(count, kind == "ones").astype(self.dtype)
-        if self.own["kind"] != "float":
+        if self.argument["kind"] != "float":
             limits = np.iinfo(self.dtype)
             low, high = bounds or (0, 100)
             low, high = max(math.ceil(low), limits.min), min(math.floor(high), limits.max)
@@ -169,20 +169,20 @@ def host_values(name):
     v = {**DEVICE, **sizes}
     rng = np.random.default_rng(0)
     made = called(INPUTS, {"rng": np.random.default_rng(0), **sizes}) if INPUTS else {}
-    for own in ARGUMENTS:
-        if own["role"] == "scalar":
-            found[own["name"]] = dtype_of(own["type"]).type(own["value"](v))
+    for argument in ARGUMENTS:
+        if argument["role"] == "scalar":
+            found[argument["name"]] = dtype_of(argument["type"]).type(argument["value"](v))
             continue
-        array = arrays[own["name"]] = Array(own, v)
+        array = arrays[argument["name"]] = Array(argument, v)
         memory = array.empty()
-        if own["name"] in made:
-            values = np.asarray(made[own["name"]]).astype(array.dtype)
+        if argument["name"] in made:
+            values = np.asarray(made[argument["name"]]).astype(array.dtype)
             array.elements(memory)[...] = values.view(f"u{memory.itemsize}")
-        elif own["role"] in ("input", "inout"):
+        elif argument["role"] in ("input", "inout"):
             memory = array.drawn(rng)
-        elif own["init"] is not None:
-            memory[...] = own["init"]
-        found[own["name"]] = memory
+        elif argument["init"] is not None:
+            memory[...] = argument["init"]
+        found[argument["name"]] = memory
     return found, arrays
 
 
@@ -195,15 +195,16 @@ def to_pass(value):
 def arguments_for(names, name, found, parameters):
     """In the kernel's order; what depends on parameters is scratch alone."""
     made = []
-    for own in names:
-        if own in found:
-            made.append(to_pass(found[own]))
+    for argument in names:
+        if argument in found:
+            made.append(to_pass(found[argument]))
             continue
-        used, count, dtype = SCRATCH[own]["used"], SCRATCH[own]["count"], dtype_of(SCRATCH[own]["type"])
+        scratch = SCRATCH[argument]
+        used, count, dtype = scratch["used"], scratch["count"], dtype_of(scratch["type"])
         combinations = itertools.product(*(parameters[each] for each in used))
         each = [value(count, values_at(WORKLOADS[name], dict(zip(used, c)))) for c in combinations]
         counts = sorted({max(1, n) for n in each if n is not None})
-        if SCRATCH[own]["role"] == "local":
+        if scratch["role"] == "local":
             made.append(local_memory(name, count, counts, dtype))
         else:
             made.append(to_pass(np.zeros(counts[-1], dtype)))
@@ -225,20 +226,20 @@ def local_memory(name, count, counts, dtype):
 
 def expected_at(name, found, arrays, where):
     """Every output as it should be, by name: from the problem's reference, else from the original kernel."""
-    outputs = [own["name"] for own in ARGUMENTS if own["role"] in ("output", "inout")]
+    outputs = [argument["name"] for argument in ARGUMENTS if argument["role"] in ("output", "inout")]
     if REFERENCE:
         offered = dict(WORKLOADS[name])
-        for own in ARGUMENTS:
-            seen = found[own["name"]]
-            if own["role"] == "scalar":
-                offered.setdefault(own["name"], seen.item())
-            elif own["role"] in ("input", "inout"):
-                seen = arrays[own["name"]].seen_in(seen)
-                offered[own["name"]] = seen.astype(np.float64) if own["kind"] == "float" else seen
+        for argument in ARGUMENTS:
+            seen = found[argument["name"]]
+            if argument["role"] == "scalar":
+                offered.setdefault(argument["name"], seen.item())
+            elif argument["role"] in ("input", "inout"):
+                seen = arrays[argument["name"]].seen_in(seen)
+                offered[argument["name"]] = seen.astype(np.float64) if argument["kind"] == "float" else seen
         answer = called(REFERENCE, offered)
         if not isinstance(answer, dict):
             answer = dict(zip(outputs, answer if isinstance(answer, tuple) else (answer,)))
-        return {own: np.asarray(answer[own]) for own in outputs}
+        return {output: np.asarray(answer[output]) for output in outputs}
     if ORIGINAL is None:
         return {}
     from kernel_tuner import tune_kernel
@@ -247,7 +248,7 @@ def expected_at(name, found, arrays, where):
     shared = {} if ORIGINAL["shared"] is None else {"smem_args": {"size": int(ORIGINAL["shared"](v))}}
 
     def keep(answer, results, atol=None):
-        seen.update({own: np.array(got) for own, got in zip(order, results) if own in outputs})
+        seen.update({key: np.array(got) for key, got in zip(order, results) if key in outputs})
         return True
 
     # As the only configuration there is; run_kernel would not take local memory.
@@ -261,7 +262,7 @@ def expected_at(name, found, arrays, where):
         block_size_names=list(SIDES),
         defines={key: (lambda p, text=text: text) for key, text in ORIGINAL["defines"].items()},
         compiler_options=options_at(ORIGINAL["options"]),
-        answer=[argument if own in outputs else None for own, argument in zip(order, passed)],
+        answer=[argument if key in outputs else None for key, argument in zip(order, passed)],
         verify=keep,
         iterations=1,
         quiet=True,
@@ -269,36 +270,37 @@ def expected_at(name, found, arrays, where):
         **shared,
         **where,
     )
-    return {own: arrays[own].seen_in(seen[own]) for own in outputs}
+    return {output: arrays[output].seen_in(seen[output]) for output in outputs}
 
 
-def is_right(own, got, expected):
+def is_right(argument, got, expected):
     """By the problem's own tolerance for this output."""
-    if own["compare"] == "exact":
+    if argument["compare"] == "exact":
         return bool(np.array_equal(got, expected))
     with np.errstate(all="ignore"):
         g, e = got.astype(np.float64), expected.astype(np.float64)
-        near = own["atol"] + own["rtol"] * np.abs(e)
-        if own["compare"] == "codes":
-            e = np.clip(e, *own["bounds"])
-            error, near = np.abs(g - e), own["atol"] + own["rtol"] * np.abs(e)
-            steps = np.abs(g - np.rint(e)) if own["kind"] != "float" else np.zeros_like(e)
-            right = (steps <= 1) & (error <= 0.5 * step_of(own, e) + near)
+        near = argument["atol"] + argument["rtol"] * np.abs(e)
+        if argument["compare"] == "codes":
+            e = np.clip(e, *argument["bounds"])
+            error, near = np.abs(g - e), argument["atol"] + argument["rtol"] * np.abs(e)
+            steps = np.abs(g - np.rint(e)) if argument["kind"] != "float" else np.zeros_like(e)
+            right = (steps <= 1) & (error <= 0.5 * step_of(argument, e) + near)
             return bool(np.all(right | (np.isnan(g) & np.isnan(e))))
         rounded = e.astype(got.dtype).astype(np.float64)
         finite = np.isfinite(rounded)
-        close = np.abs(g - e) <= np.maximum(near, 0.5 * step_of(own, e))
+        close = np.abs(g - e) <= np.maximum(near, 0.5 * step_of(argument, e))
         same = (g == rounded) | (np.isnan(g) & np.isnan(rounded))
         return bool(np.all(np.where(finite, close, same)))
 
 
-def step_of(own, values):
+def step_of(argument, values):
     """The distance of neighbouring numbers of a type."""
-    if own["kind"] != "float":
+    if argument["kind"] != "float":
         return np.ones_like(values)
     _, exponent = np.frexp(np.abs(values))
-    floor = np.where(values == 0, own["min_exponent"], np.maximum(exponent - 1, own["min_exponent"]))
-    return np.ldexp(1.0, floor - own["mantissa"])
+    least = argument["min_exponent"]
+    floor = np.where(values == 0, least, np.maximum(exponent - 1, least))
+    return np.ldexp(1.0, floor - argument["mantissa"])
 
 
 # -- tuning ---------------------------------------------------------------------------------------------
@@ -326,13 +328,13 @@ def tune(name, chosen):
     sizes, where = WORKLOADS[name], {"lang": chosen.language, "device": chosen.device}
     if LANGUAGE == "OpenCL":
         where["platform"] = chosen.platform
-    own = {key: [best] for key, best in BEST[name].items()} if chosen.best else PARAMETERS
-    parameters = with_block_parameters(name, own)
+    tried = {key: [best] for key, best in BEST[name].items()} if chosen.best else PARAMETERS
+    parameters = with_block_parameters(name, tried)
     found, arrays = host_values(name)
     expected = {} if chosen.no_verify else expected_at(name, found, arrays, where)
     if not expected:
         print(f"{name}: outputs are not checked{'' if chosen.no_verify else ': ' + UNCHECKED}")
-    judged = {own["name"]: own for own in ARGUMENTS}
+    judged = {argument["name"]: argument for argument in ARGUMENTS}
 
     def verify(answer, results, atol=None):
         for argument, wanted, got in zip(ARGUMENT_ORDER, answer, results):
@@ -357,7 +359,7 @@ def tune(name, chosen):
         entry_at(ENTRY, name),
         str(HERE / KERNEL),
         lambda p: tuple(sides(GRID, values_at(sizes, p))),
-        arguments_for(ARGUMENT_ORDER, name, found, own),
+        arguments_for(ARGUMENT_ORDER, name, found, tried),
         parameters,
         restrictions=restrictions_at(name, list(parameters), chosen.best),
         block_size_names=list(BLOCK_NAMES),
