@@ -28,12 +28,9 @@ languages.found_by(lambda: [language for kind in backend_kinds() for language in
 
 @cache
 def _kind_or_fault(name: str) -> BackendKind | BadInput:
-    try:
-        from tunesmith.backends.port import BackendKind  # which all of them load
+    from tunesmith.backends.port import BackendKind  # which all of them load
 
-        return plugins.load_named("backends", name, BackendKind)
-    except BadInput as fault:
-        return fault
+    return plugins.load_or_fault("backends", name, BackendKind)
 
 
 def _load_kind(name: str) -> BackendKind:

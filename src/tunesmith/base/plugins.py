@@ -132,9 +132,8 @@ def plugin_words(group: str, name: str) -> str:
 def first_sentence(name: str) -> str:
     """Of one of our commands that is a function. Read from its text: to import it loads all that it needs."""
     module, _, function = TABLE["commands"].get(name, "").partition(":")
-    file = _file_of(module)
-    text = file.read_text("utf-8") if file.is_file() else ""
-    found = re.search(rf'^def {function}\(.*?"""(.*?)(?:\n\n|""")', text, re.DOTALL | re.MULTILINE)
+    pattern = rf'^def {function}\(.*?"""(.*?)(?:\n\n|""")'
+    found = re.search(pattern, _text_of(module), re.DOTALL | re.MULTILINE)
     return " ".join(found[1].split()) if found else ""
 
 
@@ -167,6 +166,14 @@ def load_named(group: str, name: str, expected: type[Loaded]) -> Loaded:
     return found
 
 
+def load_or_fault(group: str, name: str, expected: type[Loaded]) -> Loaded | BadInput:
+    """What is wrong with it, for whoever goes on without it."""
+    try:
+        return load_named(group, name, expected)
+    except BadInput as fault:
+        return fault
+
+
 def _bad_plugin(group: str, name: str, fault: str) -> BadInput:
     point = _entry_points(group).get(name)
     target = point.value if point is not None else TABLE[group][name].split()[0]
@@ -194,6 +201,13 @@ def _is_here(target: str) -> bool:
     """By its file: to ask the import system would load the packages around it."""
     place = _file_of(target.partition(":")[0])
     return place.is_file() or (place.with_suffix("") / "__init__.py").is_file()
+
+
+@cache
+def _text_of(module: str) -> str:
+    """Several commands stand in one module. Empty where it is none."""
+    file = _file_of(module)
+    return file.read_text("utf-8") if file.is_file() else ""
 
 
 def _file_of(module: str) -> Path:

@@ -24,17 +24,16 @@ def no_target_takes(language: str) -> str:
 
 def _languages_of(name: str) -> Sequence[str]:
     """None of one that cannot be used."""
-    found = plugins.plugin_words("exports", name).split() or _target_or_fault(name)
-    return () if isinstance(found, BadInput) else found if isinstance(found, list) else found.languages
+    if words := plugins.plugin_words("exports", name):  # of one of ours, which need not be loaded
+        return words.split()
+    found = _target_or_fault(name)
+    return () if isinstance(found, BadInput) else found.languages
 
 
 def _target_or_fault(name: str) -> Target | BadInput:
     from tunesmith.deliver.artefact import Target
 
-    try:
-        return plugins.load_named("exports", name, Target)
-    except BadInput as fault:
-        return fault
+    return plugins.load_or_fault("exports", name, Target)
 
 
 def target_named(name: str, language: str = "") -> Target:
